@@ -20,7 +20,7 @@ from accuracy import as_rankings, asked_by, model_scores
 from peers import peer_python, run_peer
 from permrank.families.latent.kernels.insertion import EXPECTED, insertion_scores
 from permrank.families.latent.kernels.stages import BY_STAGE, EFRON, Rules
-from permrank.families.latent.learning import EStep, problem_of
+from permrank.families.latent.learning import CommunityData, e_step_of
 from permrank.kernels.lists import Lists
 
 SEEDS = range(5)
@@ -118,7 +118,7 @@ def em_pass(rankings: pr.Rankings, n_communities: int) -> Callable[[], object]:
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(rankings.n_items, n_communities))
     mixture = rng.dirichlet(np.ones(n_communities), size=rankings.n_users)
-    e_step = EStep(problem_of(rankings, np.zeros(rankings.n_items), EFRON, "mm", None), n_communities)
+    e_step = e_step_of(CommunityData.of(rankings, np.zeros(rankings.n_items), EFRON, "mm", None), n_communities)
 
     def job() -> object:
         _, counts, chosen, available = e_step(scores, mixture, BY_STAGE)

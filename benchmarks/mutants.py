@@ -84,7 +84,7 @@ MUTANTS = (
     ),
     Mutant(
         "ask and sure: utilities without noise",
-        "families/thurstone/questions.py",
+        "families/thurstone/answers.py",
         "means + deviations * rng",
         "means + 0.0 * deviations * rng",
         (
@@ -94,16 +94,16 @@ MUTANTS = (
     ),
     Mutant(
         "ask: utilities without noise",
-        "families/thurstone/questions.py",
-        "x = simulated(*answers.utilities(estimate, said, chains, items), int(stream_key(estimate.seed, 5)))",
-        "x = answers.utilities(estimate, said, chains, items)[0]",
+        "families/thurstone/answers.py",
+        "x = simulated(*utilities(estimate, evidence, chains, items), int(stream_key(estimate.seed, 5)))",
+        "x = utilities(estimate, evidence, chains, items)[0]",
         (f"{THURSTONE}::test_questions_are_about_utilities_with_the_noise_of_items_that_were_not_spoken_of",),
     ),
     Mutant(
         "sure: utilities without noise",
-        "families/thurstone/questions.py",
-        "x = simulated(*answers.utilities(estimate, said, chains, items), int(stream_key(estimate.seed, 6)))",
-        "x = answers.utilities(estimate, said, chains, items)[0]",
+        "families/thurstone/answers.py",
+        "x = simulated(*utilities(estimate, evidence, chains, items), int(stream_key(estimate.seed, 6)))",
+        "x = utilities(estimate, evidence, chains, items)[0]",
         (f"{THURSTONE}::test_questions_are_about_utilities_with_the_noise_of_items_that_were_not_spoken_of",),
     ),
     Mutant(
@@ -207,8 +207,8 @@ MUTANTS = (
     Mutant(
         "thresholds of odds: sign of a mixed derivative",
         "posterior/odds.py",
-        "system[i + 1, i] -= bend",
-        "system[i + 1, i] += bend",
+        "system[i + 1, i] -= curvature",
+        "system[i + 1, i] += curvature",
         ("families/factored/test_odds.py::test_noise_of_thresholds_has_the_covariance_of_their_posterior",),
     ),
     Mutant(

@@ -18,7 +18,7 @@ import numpy as np
 
 import permrank as pr
 from peers import peer_python, run_peer
-from permrank.rankings.connectivity import strong_components
+from permrank.rankings.describe import strong_components
 
 COLD = """
 import time, sys

@@ -22,7 +22,7 @@ from arviz_stats.base import array_stats
 import permrank as pr
 import splits
 from accuracy import as_rankings, model_scores
-from permrank.families.thurstone.problem import Problem
+from permrank.families.thurstone.problem import Observations, problem_of
 from permrank.families.thurstone.sampler import Sampler
 from permrank.randomness import stream_key
 
@@ -152,8 +152,8 @@ def mixing_row(length: int, seed: int, model: pr.FactoredThurstone) -> dict[str,
     )
     rankings = pr.Rankings.from_lists(dict(enumerate(np.argsort(-x, axis=1).tolist())), items=range(length))
     nothing, draws = np.zeros((length, 0)), []
-    problem = Problem.of(rankings, one_draw=True, thresholds=np.zeros(0), co_listing=nothing, popularity=True)
-    sampler = Sampler(problem, 4, 1, True, stream_key(seed))
+    problem, _ = problem_of(rankings, np.zeros(0), nothing)
+    sampler = Sampler(problem, Observations.of(problem, one_draw=True), 4, 1, True, stream_key(seed))
     begin = time.process_time()
     for sweep in range(600):
         sampler.sweep(sweep)

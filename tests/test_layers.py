@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "learning": [*FLOOR, "kernels", "rankings", "files"],
     "core": LOW,
     "inference": [*LOW, "core"],
-    "posterior": LOW,
+    "posterior": [*LOW, "core"],
     "families": [*LOW, "core", "inference", "posterior"],
     "evaluation": [*LOW, "core", "inference", "posterior"],
     "testing": [*LOW, "core", "families", "evaluation"],
@@ -30,7 +30,6 @@ RELATIVES = {
     "catalogue": ["factored"],
     "latent": ["plackett_luce"],
     "matrix": ["baselines"],
-    "thurstone": ["factored"],
 }
 # These are where people look for them, and call what lies above them when they are used.
 UPWARDS = {

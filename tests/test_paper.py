@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
 import permrank as pr
+from laws import p_value
 from leaning import ITEMS, leaning_lists, stopped_after
 from permrank.testing.oracles import differences
 
@@ -148,21 +148,10 @@ def test_section_3_1_damped_choices_are_a_distribution():
     drawn = model.sample("u2", ITEMS[:4], size=20_000, seed=1)
     for factors, low, high in ((rho, 1e-4, 1.0), ([1.0] * 4, 0.0, 1e-6)):
         law = {order: benter([own[y] for y in order], factors) for order in itertools.permutations(range(4))}
-        counts = [np.sum((drawn == [ITEMS[y] for y in order]).all(axis=1)) for order in law]
-        assert low <= _p_value(counts, law) <= high
+        assert low <= p_value(drawn, {tuple(ITEMS[y] for y in order): p for order, p in law.items()}) <= high
     first = [math.exp(rho[0] * s) for s in own]
     wanted = [worth / math.fsum(first) for worth in first]
     np.testing.assert_allclose(model.top_probability("u2", ITEMS[:4]), wanted, rtol=0, atol=0.01)
-
-
-def _p_value(counts, law):
-    """Chi-square of counts against a law, orders that are hardly expected taken together."""
-    expected = sum(counts) * np.array(list(law.values()))
-    likely = expected > 5
-    seen, wanted = np.array(counts)[likely], expected[likely]
-    if not likely.all():
-        seen, wanted = np.append(seen, sum(counts) - seen.sum()), np.append(wanted, expected[~likely].sum())
-    return chisquare(seen, wanted * seen.sum() / wanted.sum()).pvalue
 
 
 # §3.2: communities

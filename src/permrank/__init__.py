@@ -6,7 +6,7 @@ Every public name is loaded when it is first used, so that ``import permrank`` i
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from permrank.families import MODELS as _MODELS
 
@@ -55,9 +55,9 @@ if TYPE_CHECKING:
     from permrank.families.log_linear.models import PairwiseLogLinear as PairwiseLogLinear
     from permrank.families.log_linear.models import PositionwiseLogLinear as PositionwiseLogLinear
     from permrank.families.mallows.model import Mallows as Mallows
-    from permrank.families.matrix.cofirank import CofiRank as CofiRank
-    from permrank.families.matrix.listnet import ListNet as ListNet
-    from permrank.families.matrix.pairwise_factorisation import PairwiseFactorisation as PairwiseFactorisation
+    from permrank.families.matrix.model import CofiRank as CofiRank
+    from permrank.families.matrix.model import ListNet as ListNet
+    from permrank.families.matrix.model import PairwiseFactorisation as PairwiseFactorisation
     from permrank.families.pairwise.bradley_terry import BradleyTerry as BradleyTerry
     from permrank.families.pairwise.latent_preference import LatentPreference as LatentPreference
     from permrank.families.plackett_luce.model import PlackettLuce as PlackettLuce
@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from permrank.interfaces.fit import fit as fit
     from permrank.learning.checkpoints import Checkpoint as Checkpoint
     from permrank.learning.engines import RayEngine as RayEngine
-    from permrank.rankings.hold_out import hold_out as hold_out
     from permrank.rankings.rankings import Rankings as Rankings
+    from permrank.rankings.selection import hold_out as hold_out
 
 __version__ = "0.2.0.dev0"
 
@@ -100,7 +100,7 @@ _HOME = {
     "evaluate": "permrank.evaluation.evaluate",
     "fit": "permrank.interfaces.fit",
     "goodness_of_fit": "permrank.evaluation.goodness_of_fit",
-    "hold_out": "permrank.rankings.hold_out",
+    "hold_out": "permrank.rankings.selection",
     "likelihood_ratio_test": "permrank.evaluation.likelihood_ratio",
     "load": "permrank.core.model_files",
     "read": "permrank.files.formats",
@@ -117,7 +117,7 @@ _MODULES = {
 __all__ = sorted([*_HOME, *_MODULES])
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _MODULES:
         return importlib.import_module(_MODULES[name])
     if name in _HOME:

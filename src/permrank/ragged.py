@@ -5,12 +5,12 @@ List r has the entries ``indptr[r]:indptr[r + 1]``; every array of this library 
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from permrank.types import Array, BoolArray, Int64Array
+from permrank.types import Array, BoolArray, Int32Array, Int64Array
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -87,6 +87,26 @@ def ranges(first: Int64Array, last: Int64Array) -> Int64Array:
     """
     indptr = indptr_of(last - first)
     return np.asarray(np.repeat(first - indptr[:-1], last - first) + np.arange(indptr[-1]))
+
+
+class ItemView(NamedTuple):
+    """Which entries mention an item: those of item ``y`` are ``entries[indptr[y]:indptr[y + 1]]``."""
+
+    indptr: Int64Array
+    entries: Int32Array | Int64Array
+
+
+def entries_by_item(items: Int32Array, n_items: int) -> ItemView:
+    """Entries of every item, in their order."""
+    counts = np.bincount(items, minlength=n_items)
+    indptr = indptr_of(counts)
+    # Sorting the packed (item, entry) in place is quicker than a stable argsort, and takes half the memory.
+    packed = items.astype(np.int64)
+    packed <<= 40
+    packed |= np.arange(items.size)
+    packed.sort()
+    packed &= (1 << 40) - 1
+    return ItemView(indptr, packed.astype(np.int32) if items.size < 2**31 else packed)
 
 
 def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:

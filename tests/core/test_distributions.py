@@ -15,7 +15,7 @@ from permrank.core.distribution import RankingDistribution
 from permrank.core.luce import LuceMixture
 from permrank.errors import InputError
 from permrank.families.baselines.uniform import Uniform
-from permrank.families.factored.damped_law import DampedLuce
+from permrank.families.factored.damped import DampedLuce
 from permrank.families.latent.kernels.stages import BY_LIST, BY_STAGE, EFRON
 from permrank.families.latent.law import Communities
 from permrank.families.log_linear.law import LogLinear, Question

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import permrank as pr
-from permrank.families.thurstone import sampler as thurstone
+from permrank.families.thurstone import priors as thurstone
 from permrank.posterior import prior_means
 from permrank.posterior.problem import Problem
 from permrank.posterior.sampler import Sampler

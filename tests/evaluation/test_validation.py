@@ -24,7 +24,7 @@ from permrank.interfaces.cli.app import app
 from permrank.interfaces.cli.fit import ends_anywhere, sparkline
 from permrank.learning.hooks import EarlyStopping
 from permrank.learning.learner import Step, run, standing
-from permrank.rankings.hold_out import hold_out
+from permrank.rankings.selection import hold_out
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """The cache of compiled kernels: shared by processes, never wrong, and done without where it cannot be."""
 
 import ctypes
+import hashlib
 import json
 import os
 import re
@@ -106,6 +107,15 @@ def test_a_damaged_file_is_compiled_anew(warm, tmp_path):
     harms = [lambda content: content[: len(content) // 2], lambda content: b"", bytes.swapcase]
     for number, path in enumerate(compiled(cache)):
         path.write_bytes(harms[number % len(harms)](path.read_bytes()))
+    assert ask(1, cache=cache) == warm[1]
+
+
+def test_code_for_a_class_that_has_moved_is_compiled_anew(warm, tmp_path):
+    cache = tmp_path / "cache"
+    shutil.copytree(warm[0], cache)
+    gone = b"cpermrank.gone\nItems\n."  # a pickle of a class in a module that is no more
+    for path in compiled(cache):
+        path.write_bytes(hashlib.sha256(gone).digest() + gone)
     assert ask(1, cache=cache) == warm[1]
 
 

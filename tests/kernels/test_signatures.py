@@ -21,7 +21,6 @@ SEVERAL = {
     "posterior.kernels.users._draw_around": "as `add_lists_hessian`",
     "posterior.kernels.users._move_users": "as `add_lists_hessian`",
     "kernels.lbfgs._product": "memory and points of the factored point estimate are float32, all else is float64",
-    "kernels.lbfgs._chunk_products": "as `_product`",
     "kernels.lbfgs.memory_products": "as `_product`",
     "kernels.lbfgs.memory_sum": "as `_product`",
     "kernels.lbfgs.chunk_inner": "as `_product`",

@@ -1,11 +1,13 @@
 """EM and its acceleration: the objective never falls, and different ways meet."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import permrank as pr
 from permrank.families.latent.kernels.stages import BY_LIST, BY_STAGE, EFRON
-from permrank.families.latent.learning import Priors, em_update, learner_of, members, problem_of, starts, warmed
+from permrank.families.latent.learning import CommunityData, Priors, em_update, learner_of, members, starts, warmed
 from permrank.learning.learner import run
 from permrank.learning.optimisers import expectation_maximisation
 
@@ -22,7 +24,7 @@ def random_problem(seed, m_step="mm", n_users=12, n_items=6):
         lists.append(order)
     weights = rng.integers(1, 4, n_users)
     rankings = pr.Rankings.from_lists(lists, users=range(n_users), weights=weights, items=range(n_items))
-    return problem_of(rankings, rng.normal(size=n_items), EFRON, m_step, None)
+    return CommunityData.of(rankings, rng.normal(size=n_items), EFRON, m_step, None)
 
 
 def beginning(problem, mixing, seed, n_communities=3, n_starts=2):
@@ -117,7 +119,7 @@ def test_slow_linear_convergence_is_sped_up_and_each_start_has_its_own_step():
 
 def test_the_optimum_of_one_community_is_that_of_the_pooled_model_with_the_same_prior():
     rankings = pr.Rankings.from_lists([[0, 1, 2], [1, 0], [2, 1, 0], [0, 2]], users=range(4))
-    problem = problem_of(rankings, np.zeros(3), EFRON, "mm", None)
+    problem = CommunityData.of(rankings, np.zeros(3), EFRON, "mm", None)
     learner = learner_of(problem, Priors(1.0, np.ones((1, 1))), BY_LIST, starts(problem, 1, 1, 0), 1e-15, True)
     fit = run(learner, max_iter=2000).estimate
     pooled = pr.PlackettLuce(prior="gamma", prior_shape=2.0, tol=1e-12).fit(rankings)
@@ -126,11 +128,11 @@ def test_the_optimum_of_one_community_is_that_of_the_pooled_model_with_the_same_
 
 def test_the_copies_of_shuffled_ties_keep_their_users_and_their_weight():
     rankings = pr.Rankings.from_lists({"u": [{"a", "b"}, "c"], "v": ["c", {"a", "b"}]})
-    problem = problem_of(rankings, np.zeros(3), EFRON, "mm", 0)
-    assert problem.user_indptr.tolist() == [0, 5, 10]
-    np.testing.assert_allclose(problem.weights, 0.2, rtol=1e-15)
-    lists = [problem.items[a:b].tolist() for a, b in zip(problem.indptr[:-1], problem.indptr[1:], strict=True)]
-    assert all(each[2] == 2 for each in lists[:5])
-    assert all(each[0] == 2 for each in lists[5:])
-    assert {tuple(each) for each in lists[:5]} == {(0, 1, 2), (1, 0, 2)}
-    assert problem.levels.tolist() == [0, 1, 2] * 10
+    lists = CommunityData.of(rankings, np.zeros(3), EFRON, "mm", 0).lists
+    assert lists.user_indptr.tolist() == [0, 5, 10]
+    np.testing.assert_allclose(lists.weights, 0.2, rtol=1e-15)
+    copies = [lists.items[a:b].tolist() for a, b in itertools.pairwise(lists.indptr)]
+    assert all(each[2] == 2 for each in copies[:5])
+    assert all(each[0] == 2 for each in copies[5:])
+    assert {tuple(each) for each in copies[:5]} == {(0, 1, 2), (1, 0, 2)}
+    assert lists.levels.tolist() == [0, 1, 2] * 10

@@ -1,9 +1,8 @@
 """Choices by held-out data."""
 
 import numpy as np
-import pytest
 
-from permrank.learning.held_out import LINE, HeldOutChoice, choose_by_held_out, descend
+from permrank.learning.held_out import HeldOutChoice, choose_by_held_out, descend
 
 RNG = np.random.default_rng(3)
 NOISE = RNG.normal(size=400)
@@ -43,9 +42,3 @@ def test_a_search_goes_downhill_and_measures_no_step_twice():
     assert best == (3, -2)
     assert len(seen) == len(set(seen)) == len(errors)
     assert len(descend(error, most=4)[1]) == 4
-
-
-@pytest.mark.parametrize("least", range(8))
-def test_a_search_along_a_line_is_a_walk_from_the_middle(least):
-    best, _ = descend(lambda step: abs(4 + step[0] - least) if 0 <= 4 + step[0] < 8 else np.inf, 10, directions=LINE)
-    assert 4 + best[0] == least

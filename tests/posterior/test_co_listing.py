@@ -6,7 +6,7 @@ from scipy import sparse
 
 import permrank as pr
 from permrank.posterior.co_listing import co_listing_coordinates, coordinate_parts, user_coordinates
-from permrank.rankings.hold_out import hold_out
+from permrank.rankings.selection import hold_out
 
 
 def circles(n_users, n_items, n_each, *, share, seed):

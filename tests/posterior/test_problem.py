@@ -11,7 +11,7 @@ from permrank.posterior.item_covariates import informed_prior, shrunk_means
 from permrank.posterior.problem import Problem, lists_of, one_user, thresholds_of
 from permrank.posterior.regression import Regression, Scales
 from permrank.posterior.weights import HeldOut, best_weights, hold_out_pairs
-from permrank.rankings.hold_out import hold_out
+from permrank.rankings.selection import hold_out
 
 
 def rated(n_users, n_items, n_each, seed, stars=(1.0, 2.0, 3.0, 4.0, 5.0)):

@@ -8,10 +8,10 @@ import pytest
 import permrank as pr
 from permrank.kernels.luce.likelihood import BRESLOW
 from permrank.posterior.kernels.arguments import Newton
-from permrank.posterior.passes import People
+from permrank.posterior.passes import SomeUsers
 from permrank.posterior.problem import Problem
 from permrank.posterior.sampler import Sampler
-from permrank.posterior.store import WHOLE, Draws, Found
+from permrank.posterior.store import WHOLE, Draw, Draws
 from permrank.posterior.weights import Weights
 
 N_USERS, N_ITEMS, K = 30, 12, 2
@@ -34,7 +34,7 @@ def drawn(n):
         turn = np.linalg.qr(rng.normal(size=(K, K)))[0]
         theta = items + 0.1 * rng.normal(size=items.shape)
         theta[:, :K] = theta[:, :K] @ turn
-        found.append(Found(theta, users @ turn, np.zeros((1, K)), rng.random(N_ITEMS + 2)))
+        found.append(Draw(theta, users @ turn, np.zeros((1, K)), rng.random(N_ITEMS + 2)))
     return found
 
 
@@ -85,7 +85,7 @@ def test_modes_of_some_people_are_those_of_all_people(ratings):
     move = partial(sampler._move, sampler.theta + 0.1, np.uint64(0), False)
     pull = sampler._users.friends_pull()
     all_people = sampler._passes.modes(move(Newton(3, 1e-9)), sampler.modes.copy(), pull)
-    found = People.of(problem, some).modes(move(Newton(3, 1e-9)), sampler.modes, pull)
+    found = SomeUsers.of(problem, some).modes(move(Newton(3, 1e-9)), sampler.modes, pull)
     np.testing.assert_array_equal(found[some], all_people[some])
     assert np.abs(found[some] - before[some]).max() > 1e-3
     others = np.setdiff1d(np.arange(N_USERS), some)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import permrank as pr
-from permrank.rankings.connectivity import strong_components
+from permrank.rankings.describe import strong_components
 
 LISTS = st.lists(
     st.permutations(range(6)).flatmap(

@@ -63,7 +63,7 @@ def recommend(
     require_int("k", k, 1)
     if users is None and not fitted.settings.knows_nobody:
         users = fitted.user_ids
-    allowed = np.full(len(fitted.item_ids), items is None)
+    allowed = np.full(fitted.n_items, items is None)
     if items is not None:
         allowed[fitted.items(items)] = True
     if excluded := list(exclude):
@@ -117,7 +117,7 @@ def _recommended(
     several = isinstance(users, Iterable) and not isinstance(users, str)
     people = [fitted.person(user) for user in users] if several else [fitted.person(users)]  # type: ignore[attr-defined]
     _notice_catalogue(fitted, people)
-    size, blocks = max(1, _BLOCK // max(len(fitted.item_ids), 1)), []
+    size, blocks = max(1, _BLOCK // max(fitted.n_items, 1)), []
     for first in range(0, len(people), size):
         block = people[first : first + size]
         blocks.append(fitted.best(block, k, allowed, exclude_listed=exclude_listed))
@@ -163,7 +163,7 @@ def _best_frame(
 
 def _unlisted(person: Person) -> BoolArray:
     """Which items a person has not listed."""
-    free = np.ones(len(person.fitted.item_ids), bool)
+    free = np.ones(person.fitted.n_items, bool)
     free[person.listed()] = False
     return free
 
@@ -202,7 +202,7 @@ def _with_uncertainty(
 
 def _notice_catalogue(fitted: Fitted, people: Sequence[Person]) -> None:
     """Say once for each fitted model that only orders what is listed that a catalogue asks for more."""
-    n_items = len(fitted.item_ids)
+    n_items = fitted.n_items
     if fitted.settings.finds or n_items < _CATALOGUE or fitted.estimate in _noticed:
         return
     if any(n_items >= _TIMES * max(n_items - int(_unlisted(person).sum()), 1) for person in people[:1]):

@@ -85,6 +85,11 @@ class Fitted(Generic[E]):
         """Items that are known."""
         return self.rankings.item_ids
 
+    @cached_property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.item_ids)
+
     @property
     def name(self) -> str:
         """The class of the model."""
@@ -142,7 +147,7 @@ class Fitted(Generic[E]):
     def items(self, items: Iterable[object] | None) -> Int64Array:
         """Indices of items by id or title, of all if None; an unknown one raises, and so does one given twice."""
         if items is None:
-            return np.arange(len(self.item_ids))
+            return np.arange(self.n_items)
         indices = self.item_ids.find_all(items)
         if indices.size and np.bincount(indices).max() > 1:
             twice = self.item_ids[int(np.bincount(indices).argmax())]

@@ -28,6 +28,7 @@ from permrank.learning.learner import Learner, at_once
 from permrank.processes import refuse_unsafe_threads
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
+from permrank.rankings.with_attributes import KINDS
 from permrank.types import Array, Callback, Float64Array, Int64Array, Named
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Ranker(Questions, ABC):
     # What follows from these, and is overridden where there is a quicker way
 
     def _rows(self, fitted: Fitted, people: Sequence[Person]) -> Array:
-        every = np.arange(len(fitted.item_ids))
+        every = np.arange(fitted.n_items)
         return np.array([self._scores(fitted, person, every) for person in people]).reshape(len(people), every.size)
 
     def _score_pairs(self, fitted: Fitted, who: Int64Array, what: Int64Array) -> Float64Array:
@@ -162,7 +163,10 @@ class Ranker(Questions, ABC):
 
     def _featured_items(self, fitted: Fitted) -> Int64Array:
         """Cold-start items: those that nobody has ranked, and that the model knows by their features alone."""
-        return np.zeros(0, np.int64)
+        rankings = fitted.rankings
+        if rankings.features("item") is None or KINDS[0] not in self._learns_from(rankings):
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(np.bincount(rankings.items, minlength=rankings.n_items) == 0)
 
     # How learning goes
 

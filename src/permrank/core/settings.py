@@ -14,9 +14,9 @@ from __future__ import annotations
 import inspect
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, ParamSpec, Self, TypeAlias
 
 from permrank.checks import (
     require_above,
@@ -30,6 +30,7 @@ from permrank.checks import (
 from permrank.errors import UnknownIdError
 from permrank.types import Named
 
+P = ParamSpec("P")
 Word: TypeAlias = str | None
 # The largest numbers that make sense: a larger one is a slip, and would fill the memory or run for days without a
 # chance to interrupt it. Factors make matrices of K x K, communities and starts multiply every array.
@@ -171,13 +172,13 @@ class Categorical(Declaration):
     'kendall, spearman'
     """
 
-    values: tuple[object, ...]
+    values: Collection[object]
     _: KW_ONLY
     tune: tuple[Any, ...] = ()
 
     def check(self, name: str, value: object) -> None:
         """Raise unless it is one of the words."""
-        require_choice(name, value, self.values)
+        require_choice(name, value, tuple(self.values))
 
     @property
     def allowed(self) -> str:
@@ -194,7 +195,7 @@ class Categorical(Declaration):
 class Flag(Categorical):
     """True or False; `tune` chooses with ``tune=(True, False)``."""
 
-    values: tuple[object, ...] = (True, False)
+    values: Collection[object] = (True, False)
 
     def check(self, name: str, value: object) -> None:
         """Raise unless it is a truth value."""
@@ -234,39 +235,27 @@ class Checked(Declaration):
         return self.words
 
 
-# How settings are declared: each function returns a declaration, which stands in the class until there is an instance.
-# They are of type Any, so that an attribute has the type of its values. Type checkers see a default that is given as
+# How settings are declared: each name makes a declaration, which stands in the class until there is an instance. What
+# type checkers see is of any type, so that an attribute has the type of its values; they see a default that is given as
 # ``default=``, and no other.
 
 
-def integer(*, default: object, minimum: int, maximum: int | None = None, **options: Any) -> Any:
-    """A whole number; options are those of `Integer`."""
-    return Integer(minimum, maximum, default=default, **options)
+def _declared_by(kind: Callable[P, Declaration]) -> Callable[P, Any]:
+    return kind
 
 
-def number(*, default: object, **options: Any) -> Any:
-    """A number; options are those of `Float`."""
-    return Float(default=default, **options)
-
-
-def choice(*, default: object, values: Iterable[object], **options: Any) -> Any:
-    """One of several words; options are those of `Categorical`."""
-    return Categorical(tuple(values), default=default, **options)
-
-
-def flag(*, default: bool, **options: Any) -> Any:
-    """True or False; options are those of `Flag`."""
-    return Flag(default=default, **options)
-
-
-def random_seed(*, default: int, **options: Any) -> Any:
-    """A seed; options are those of `Seed`."""
-    return Seed(default=default, **options)
-
-
-def checked(*, default: object, function: Callable[[Any], object], words: str, **options: Any) -> Any:
-    """Anything that a function lets pass; options are those of `Declaration`."""
-    return Checked(function, words, default=default, **options)
+integer = _declared_by(Integer)
+"""A whole number: see `Integer`."""
+number = _declared_by(Float)
+"""A number: see `Float`."""
+flag = _declared_by(Flag)
+"""True or False: see `Flag`."""
+random_seed = _declared_by(Seed)
+"""A seed: see `Seed`."""
+checked = _declared_by(Checked)
+"""Anything that a function lets pass: see `Checked`."""
+choice = _declared_by(Categorical)
+"""One of several words: see `Categorical`."""
 
 
 class Settings:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from permrank.checks import require_int
 from permrank.errors import InputError
 
 
-def reliability(probabilities: Any, outcomes: Any, *, n_bins: int = 10) -> pl.DataFrame:
+def reliability(probabilities: ArrayLike, outcomes: ArrayLike, *, n_bins: int = 10) -> pl.DataFrame:
     """Predicted probabilities against observed frequencies, by bins.
 
     A pair is turned so that its probability is at least one half; bins of equal width lie between 0.5 and 1. A pair
@@ -84,7 +83,7 @@ def calibration_by_chance(bins: pl.DataFrame) -> float:
     return float(np.average(np.sqrt(2.0 * p * (1.0 - p) / (np.pi * n)), weights=n))
 
 
-def pair_log_loss(probabilities: Any, outcomes: Any) -> float:
+def pair_log_loss(probabilities: ArrayLike, outcomes: ArrayLike) -> float:
     """Mean of -log2 P(what came true) over pairs, in bits: 1 for a coin, 0 for certainty that is right.
 
     A proper score: on average nothing is better than the true probabilities, and one half for every pair gains nothing.

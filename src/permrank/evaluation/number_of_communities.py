@@ -13,6 +13,7 @@ import polars as pl
 from permrank.checks import require_int, require_seed
 from permrank.core.ranker import Ranker
 from permrank.errors import ConvergenceWarning, InputError, NotSupportedError
+from permrank.learning.held_out import choose_by_held_out
 from permrank.markup import Result, shown_number
 from permrank.randomness import generator
 from permrank.rankings.rankings import Rankings
@@ -108,19 +109,16 @@ def choose_communities(
     if not tried:
         raise InputError("numbers is empty; give the numbers of communities to try, such as (1, 2, 3)")
     fold = generator(seed).permutation(data.n_users) % folds
-    held = np.stack([_held_out(model, data, number, fold, folds) for number in tried])
-    means = held.mean(axis=1)
-    best = int(np.argmax(means))
-    gaps = held[best] - held
-    errors = gaps.std(axis=1) / np.sqrt(max(gaps.shape[1], 1))
+    choice = choose_by_held_out(tried, lambda number: _held_out(model, data, number, fold, folds))
+    gaps, errors = choice.below_best()
     whole = [_with(model, number).fit(rankings, verbose=False) for number in tried]
     columns: Named = {
-        "communities": tried, "held_out": means, "below_best": gaps.mean(axis=1), "standard_error": errors,
+        "communities": tried, "held_out": choice.means, "below_best": gaps, "standard_error": errors,
     }  # fmt: skip
     if hasattr(model, "summary"):
         columns |= _criteria(whole)
-    near = np.flatnonzero(gaps.mean(axis=1) <= errors)
-    return CommunityChoice(pl.DataFrame(columns), tried[best], tried[int(near[0])], whole[best])
+    best = whole[tried.index(choice.best)]
+    return CommunityChoice(pl.DataFrame(columns), choice.best, choice.simplest, best)
 
 
 def _with(model: Ranker, number: int) -> Ranker:

@@ -10,8 +10,8 @@ import numpy as np
 from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.randomness import generator, stream_key
-from permrank.rankings.hold_out import keep_entries
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import keep_entries
 from permrank.rankings.vocabulary import Vocabulary
 from permrank.types import Array, BoolArray, Float64Array, Int64Array
 

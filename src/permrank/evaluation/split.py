@@ -16,9 +16,8 @@ import polars as pl
 from permrank.errors import FormatError, InputError
 from permrank.files.atomic import atomic_folder, atomic_write
 from permrank.files.formats import read
-from permrank.rankings.hold_out import keep_entries
 from permrank.rankings.rankings import Rankings
-from permrank.rankings.selection import restrict
+from permrank.rankings.selection import keep_entries, restrict
 from permrank.types import BoolArray, Named
 
 Question: TypeAlias = Literal["order", "find"]

@@ -15,8 +15,8 @@ from permrank.evaluation.defaults import default_metrics
 from permrank.evaluation.evaluate import evaluate
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.scoring import indices_in
-from permrank.rankings.hold_out import keep_entries
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import keep_entries
 from permrank.rankings.validate import require_rankings
 from permrank.types import Int64Array
 

@@ -77,12 +77,12 @@ class Target(NamedTuple):
 
     path: Path
     descriptor: int | None
-    found: os.stat_result | None
+    status: os.stat_result | None
 
     @property
     def is_file(self) -> bool:
         """Whether a regular file is there, or nothing."""
-        return self.descriptor is None and (self.found is None or stat.S_ISREG(self.found.st_mode))
+        return self.descriptor is None and (self.status is None or stat.S_ISREG(self.status.st_mode))
 
 
 def writable_target(path: str | Path) -> Target:
@@ -94,7 +94,7 @@ def writable_target(path: str | Path) -> Target:
             folder = target.path.parent
             if not folder.is_dir():
                 raise InputError(f"cannot write {str(path)!r}: the folder {folder} does not exist; make it first")
-            for needed in (folder, target.path) if target.found else (folder,):
+            for needed in (folder, target.path) if target.status else (folder,):
                 if not _may_write(needed):
                     raise InputError(f"cannot write {str(path)!r}: {needed} may not be written to")
     except (OSError, ValueError) as error:  # a ValueError for a name with a NUL in it
@@ -102,7 +102,7 @@ def writable_target(path: str | Path) -> Target:
             raise
         raise InputError(f"cannot write {str(path)!r}: {getattr(error, 'strerror', None) or error}") from error
     if not target.is_file and target.descriptor is None:
-        _refuse_what_is_no_stream(path, target.found.st_mode if target.found else 0)
+        _refuse_what_is_no_stream(path, target.status.st_mode if target.status else 0)
     return target
 
 
@@ -193,11 +193,11 @@ def _temporary(path: Path, *, folder: bool = False, mode: int = 0o666) -> tuple[
 @contextlib.contextmanager
 def _replacing(target: Target) -> Iterator[BinaryIO]:
     remove_temporaries(target.path)
-    temporary, descriptor = _temporary(target.path, mode=0o666 if target.found is None else 0o600)
+    temporary, descriptor = _temporary(target.path, mode=0o666 if target.status is None else 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            if target.found is not None:
-                _keep_permissions(descriptor, target.found)
+            if target.status is not None:
+                _keep_permissions(descriptor, target.status)
             yield file
             file.flush()
             os.fsync(descriptor)
@@ -211,16 +211,17 @@ def _replacing(target: Target) -> Iterator[BinaryIO]:
     _sync(target.path.parent)
 
 
-def _keep_permissions(descriptor: int, found: os.stat_result) -> None:
+def _keep_permissions(descriptor: int, status: os.stat_result) -> None:
     """Give a file the owner, group and permissions of another, as far as the system allows it."""
     if not hasattr(os, "fchown"):
         return
-    for owner in (found.st_uid, -1):
+    for owner in (status.st_uid, -1):
         with contextlib.suppress(OSError):
-            os.fchown(descriptor, owner, found.st_gid)
+            os.fchown(descriptor, owner, status.st_gid)
             break
-    mode = stat.S_IMODE(found.st_mode) & 0o777
-    if os.fstat(descriptor).st_gid != found.st_gid:  # what the old group might, the new one may only if everybody might
+    mode = stat.S_IMODE(status.st_mode) & 0o777
+    # What the old group might, the new one may only if everybody might.
+    if os.fstat(descriptor).st_gid != status.st_gid:
         mode &= 0o707 | (mode & 0o007) << 3
     with contextlib.suppress(OSError):
         os.fchmod(descriptor, mode)
@@ -255,11 +256,11 @@ def _followed(path: Path) -> Target:
             os.fstat(int(path.name))  # raises if it is not open
             return Target(path, int(path.name), None)
         try:
-            found = path.lstat()
+            status = path.lstat()
         except FileNotFoundError:
             return Target(path, None, None)
-        if not stat.S_ISLNK(found.st_mode):
-            return Target(path, None, found)
+        if not stat.S_ISLNK(status.st_mode):
+            return Target(path, None, status)
         path = Path(folder, path.readlink())
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 

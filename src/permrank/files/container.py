@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from permrank.errors import FormatError
 from permrank.files.atomic import atomic_write
@@ -88,7 +89,7 @@ def read_header(content: bytes, path: Path, kind: str = "model") -> Named:
     try:
         header = json.loads(content[8 : 8 + length])["__metadata__"]
         version, digest = str(header["format"]), str(header["sha256"])
-        found = str(header.get("kind", "model"))
+        stated = str(header.get("kind", "model"))
         signature = digest.encode()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise spoiled from error
@@ -102,8 +103,8 @@ def read_header(content: bytes, path: Path, kind: str = "model") -> Named:
     blanked.update(memoryview(content)[len(begin) :])
     if blanked.hexdigest() != digest:
         raise spoiled
-    if found != kind:
-        raise FormatError(f"{path} is a permrank {found[:20]}, not a {kind}; give another file")
+    if stated != kind:
+        raise FormatError(f"{path} is a permrank {stated[:20]}, not a {kind}; give another file")
     return dict(header)
 
 
@@ -112,12 +113,12 @@ def as_json(value: Named) -> str:
     return json.dumps(value, default=_plain)
 
 
-def _tensor(value: Any) -> Array:
+def _tensor(value: ArrayLike) -> Array:
     array = np.asarray(value)
     return np.array(array, array.dtype.newbyteorder("<"), order="C", copy=None)  # np.ascontiguousarray makes 0-d 1-d
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> object:
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.generic):

@@ -10,7 +10,7 @@ from permrank.core.comparisons import Comparisons
 from permrank.errors import EstimateError
 from permrank.kernels.closure import Blocks, small_closed_sets
 from permrank.ragged import new_blocks
-from permrank.rankings.connectivity import strong_components
+from permrank.rankings.describe import strong_components
 from permrank.rankings.rankings import Rankings
 from permrank.types import Int64Array
 

@@ -14,13 +14,15 @@ from scipy.special import erfc, ndtri
 from permrank.checks import require_choice
 from permrank.core.estimates import Learnt
 from permrank.core.fitted import Fitted
+from permrank.core.person import Person
 from permrank.core.questions import told_of
 from permrank.core.ranker import Ranker
+from permrank.core.tie_groups import normal_samples
 from permrank.errors import InputError, NotSupportedError
 from permrank.inference.profile import Evaluated, profile_interval
 from permrank.inference.standard_errors import inverse_information, quasi_errors, require_few, roots
 from permrank.inference.summary import Summary, require_level
-from permrank.types import Float64Array
+from permrank.types import Float64Array, Int64Array
 
 # Every limit takes some ten maximisations, each with matrices of items by items.
 _MOST_PROFILED = 300
@@ -90,9 +92,29 @@ class WorthRanker(Ranker):
     def _likelihood(self, fitted: Fitted) -> Likelihood:
         """The likelihood at the estimate."""
 
-    @abstractmethod
+    def _table(self, fitted: Fitted) -> pl.DataFrame:
+        """All items, best first: ``rank``, ``item`` and ``score``."""
+        scores, n = fitted.estimate.scores, len(fitted.item_ids)
+        order = np.lexsort((np.arange(n), -scores))
+        return pl.DataFrame({"rank": np.arange(1, n + 1), "item": fitted.item_ids.take(order), "score": scores[order]})
+
     def standard_errors(self) -> pl.DataFrame:
-        """Scores with their standard errors, best item first."""
+        """All items, best first, with ``standard_error`` and ``quasi_standard_error`` of the scores.
+
+        From the observed information. The first belongs to the score against the mean of all scores (under a prior,
+        to the score itself). The second (Firth and de Menezes 2004) serves for comparisons: the variance of a
+        difference is nearly the sum of two of its squares. Null where no such numbers fit, and where a variance is not
+        positive (learning stopped short of a maximum).
+        """
+        fitted = self.fitted_
+        n = len(fitted.item_ids)
+        covariance = _few(fitted).covariance[:n, :n]
+        errors = {"standard_error": roots(np.diag(covariance)), "quasi_standard_error": quasi_errors(covariance)}
+        frame = pl.DataFrame({"item": fitted.item_ids.ids, **errors})
+        return self._table(fitted).join(frame, on="item", how="left", maintain_order="left")
+
+    def _score_draws(self, fitted: Fitted, person: Person, items: Int64Array) -> Float64Array:
+        return normal_samples(_few(fitted).covariance[np.ix_(items, items)])
 
     def _evaluated(self, fitted: Fitted, point: Float64Array) -> Evaluated:
         """Value and gradient of the log-likelihood at other parameters, and what computes minus its Hessian."""

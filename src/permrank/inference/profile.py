@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from permrank.types import Float64Array
+
+if TYPE_CHECKING:
+    from permrank.inference.likelihood import Likelihood
 
 _STEPS, _INNER, _HALVINGS = 40, 50, 40
 _TOL = 1e-7
@@ -23,25 +26,9 @@ class Evaluated(NamedTuple):
     information: Callable[[], Float64Array]
 
 
-class Maximum(Protocol):
-    """Where the function is largest."""
-
-    @property
-    def point(self) -> Float64Array:
-        """The place."""
-
-    @property
-    def value(self) -> float:
-        """The function there."""
-
-    @property
-    def information(self) -> Float64Array:
-        """Minus the Hessian there."""
-
-
 def profile_interval(
     evaluate: Callable[[Float64Array], Evaluated],
-    best: Maximum,
+    best: Likelihood,
     direction: Float64Array,
     gauge: Float64Array,
     width: float,
@@ -55,7 +42,8 @@ def profile_interval(
     ----------
     evaluate : callable
         The log-likelihood, its gradient and information at a point; -inf where it is not defined.
-    best : Maximum
+    best : Likelihood
+        At its maximum.
     direction : float64 (p,)
         Orthogonal to the gauge.
     gauge : float64 (p,)

@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 
 from permrank.errors import InputError
-from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array
 
 # A dense matrix of 5,000 x 5,000 takes 200 MB and half a minute to invert.
@@ -19,17 +18,6 @@ def require_few(n: int) -> None:
     """Raise if the matrix that standard errors need would be too large."""
     if n > _MOST_ITEMS:
         raise InputError(f"standard errors of {n} items need a matrix of {n} x {n}; select at most {_MOST_ITEMS}")
-
-
-def errors_frame(rankings: Rankings, covariance: Float64Array) -> pl.DataFrame:
-    """Columns ``item``, ``standard_error``, ``quasi_standard_error``, from the covariance of the scores."""
-    return pl.DataFrame(
-        {
-            "item": rankings.item_ids.ids,
-            "standard_error": roots(np.diag(covariance)),
-            "quasi_standard_error": quasi_errors(covariance),
-        }
-    )
 
 
 def quasi_errors(covariance: Float64Array) -> pl.Series:

@@ -16,7 +16,7 @@ from permrank.files.formats import read
 from permrank.files.formats.about import with_about
 from permrank.files.formats.tables import rankings_from_frame
 from permrank.learning.engines import EngineChoice
-from permrank.rankings.connectivity import strong_components
+from permrank.rankings.describe import strong_components
 from permrank.rankings.rankings import Rankings
 
 # Fewer people or items than this have no tastes that could be distinguished.

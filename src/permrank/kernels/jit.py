@@ -108,7 +108,10 @@ class _KernelCache(NullCache):
         payload = content[_DIGEST_BYTES:]
         if hashlib.sha256(payload).digest() != content[:_DIGEST_BYTES]:
             return None
-        name, signature, reduced = pickle.loads(payload)
+        try:
+            name, signature, reduced = pickle.loads(payload)
+        except (ImportError, AttributeError):  # the class of an argument has moved since
+            return None
         if name != self._name or signature != sig:
             return None
         return CompileResult._rebuild(target_context, *reduced)

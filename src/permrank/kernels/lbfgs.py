@@ -19,22 +19,6 @@ def _product(a, b):
     return total
 
 
-@njit(error_model="numpy")
-def _chunk_products(steps, falls, gradient, diagonal, a, b, out):
-    """`memory_products` of the chunk from a to b."""
-    m, gradient = steps.shape[0], gradient[a:b]
-    step, scaled = np.empty(b - a), np.empty(b - a)
-    for i in range(m):
-        for e in range(b - a):
-            step[e], scaled[e] = steps[i, a + e], diagonal[a + e] * falls[i, a + e]
-        out[i, 2 * m], out[i, 2 * m + 1] = _product(step, gradient), _product(scaled, gradient)
-        for j in range(m):
-            out[i, j] = _product(step, falls[j, a:b])
-        for j in range(i + 1):
-            out[i, m + j] = _product(scaled, falls[j, a:b])
-            out[j, m + i] = out[i, m + j]
-
-
 @njit(error_model="numpy", parallel=True)
 def memory_products(steps, falls, gradient, diagonal):
     """[S Yᵀ, Y P Yᵀ, S g, Y P g], (n_chunks, m, 2 m + 2), still to be added up over the chunks.
@@ -46,7 +30,16 @@ def memory_products(steps, falls, gradient, diagonal):
     parts = np.empty((n_chunks, m, 2 * m + 2))
     for c in prange(n_chunks):
         a, b = c * _CHUNK, min(n, (c + 1) * _CHUNK)
-        _chunk_products(steps, falls, gradient, diagonal, a, b, parts[c])
+        step, scaled, slope, out = np.empty(b - a), np.empty(b - a), gradient[a:b], parts[c]
+        for i in range(m):
+            for e in range(b - a):
+                step[e], scaled[e] = steps[i, a + e], diagonal[a + e] * falls[i, a + e]
+            out[i, 2 * m], out[i, 2 * m + 1] = _product(step, slope), _product(scaled, slope)
+            for j in range(m):
+                out[i, j] = _product(step, falls[j, a:b])
+            for j in range(i + 1):
+                out[i, m + j] = _product(scaled, falls[j, a:b])
+                out[j, m + i] = out[i, m + j]
     return parts
 
 

@@ -102,23 +102,30 @@ def _expected_reciprocal_rank(grades, scores, top_grade, k, means):
 
 
 @njit(error_model="numpy")
-def _reciprocal_rank(relevant, scores, k):
-    """E[1 / position of the first relevant entry], 0 beyond k: it is at position j of a block if at none before."""
+def _first_relevant(relevant, scores, k, out):
+    """E[1 / position of the first relevant entry], 0 beyond k, and P(a relevant entry before k).
+
+    Of the first block with r > 0 relevant ones among its m, the first is at position j if none of the r was before:
+    prod_{i < j} (m - r - i) / (m - i).
+    """
     begin = 0
+    out[0] = out[1] = 0.0
     while begin < min(k, scores.size):
         end = _end_of_tie(scores, begin)
         m, r = end - begin, 0
         for p in range(begin, end):
             r += relevant[p]
         if r > 0:
-            total, none_before = 0.0, 1.0
+            none_before, none = 1.0, 1.0
             for j in range(min(m - r + 1, k - begin)):
                 here = none_before * r / (m - j)
-                total += here / (begin + j + 1)
+                out[0] += here / (begin + j + 1)
                 none_before -= here
-            return total
+            for j in range(min(end, k) - begin):
+                none *= max(m - r - j, 0) / (m - j)
+            out[1] = 1.0 - none
+            return
         begin = end
-    return 0.0
 
 
 @njit(error_model="numpy")
@@ -137,28 +144,6 @@ def _relevance_sums(relevant, scores, k, out):
             out[1] += r / m * (before + 1.0 + others) / (begin + j + 1)
         before += r
         begin = end
-
-
-@njit(error_model="numpy")
-def _hit_rate(relevant, scores, k):
-    """P(a relevant entry before k).
-
-    Of the first block with r > 0 relevant ones among its m, q are shown: none of the r with the probability
-    prod_{j < q} (m - r - j) / (m - j).
-    """
-    begin = 0
-    while begin < min(k, scores.size):
-        end = _end_of_tie(scores, begin)
-        m, r = end - begin, 0
-        for p in range(begin, end):
-            r += relevant[p]
-        if r > 0:
-            none = 1.0
-            for j in range(min(end, k) - begin):
-                none *= max(m - r - j, 0) / (m - j)
-            return 1.0 - none
-        begin = end
-    return 0.0
 
 
 @njit(error_model="numpy")
@@ -203,8 +188,8 @@ def mark_list(own, shown, ideal, n_relevant, overlap, discounts, k, reach, relev
     out[ERR] = _expected_reciprocal_rank(own, shown, top_grade, k, np.empty(reach + 1))
     out[OVERLAP] = _overlap(own, shown, reach, overlap[0], overlap[1], overlap[2])
     if n_relevant > 0:
-        out[RECIPROCAL_RANK] = _reciprocal_rank(relevant, shown, k)
-        out[HIT_RATE] = _hit_rate(relevant, shown, k)
+        _first_relevant(relevant, shown, k, sums)
+        out[RECIPROCAL_RANK], out[HIT_RATE] = sums
         _relevance_sums(relevant, shown, k, sums)
         out[PRECISION] = sums[0] / reach
         out[RECALL] = sums[0] / n_relevant
@@ -247,28 +232,18 @@ def graded_metrics(indptr, grades, scores, discounts, k, relevant_from, top_grad
 
 
 @njit(error_model="numpy")
-def _tied_pairs(sorted_values):
-    """Number of pairs of equal values."""
-    pairs, begin = 0, 0
-    while begin < sorted_values.size:
-        end = _end_of_tie(sorted_values, begin)
-        pairs += (end - begin) * (end - begin - 1) // 2
-        begin = end
-    return pairs
-
-
-@njit(error_model="numpy")
 def _middle_ranks(sorted_values, order, ranks):
-    """Ranks of indices less their mean, ties sharing theirs; returns the sum of squares."""
-    middle, squares, begin = (order.size - 1) / 2.0, 0.0, 0
+    """Ranks of indices less their mean, ties sharing theirs; returns the sum of squares, and the pairs of equals."""
+    middle, squares, tied, begin = (order.size - 1) / 2.0, 0.0, 0, 0
     while begin < order.size:
         end = _end_of_tie(sorted_values, begin)
         rank = (begin + end - 1) / 2.0 - middle
+        tied += (end - begin) * (end - begin - 1) // 2
         for p in range(begin, end):
             ranks[order[p]] = rank
             squares += rank * rank
         begin = end
-    return squares
+    return squares, tied
 
 
 @njit(error_model="numpy")
@@ -281,20 +256,17 @@ def _ordered(truth, scores, out):
     for p in range(n):
         values[p] = truth[order[p]]
     pairs = n * (n - 1) // 2
-    asked = pairs - _tied_pairs(values)
+    of_truth, tied = _middle_ranks(values, order, by_truth)
+    asked = pairs - tied
     if asked == 0:
         return
-    of_truth = _middle_ranks(values, order, by_truth)
     stable_sort(scores, order, spare)  # inside ties of the score still by truth: such pairs do not stand wrong
     for p in range(n):
         values[p] = scores[order[p]]
-    of_scores = _middle_ranks(values, order, by_score)
-    told, undecided, begin = pairs, 0, 0
+    of_scores, tied = _middle_ranks(values, order, by_score)
+    told, undecided, begin = pairs - tied, tied, 0
     while begin < n:
         end = _end_of_tie(values, begin)
-        size = (end - begin) * (end - begin - 1) // 2
-        told -= size
-        undecided += size
         same = begin
         for p in range(begin + 1, end + 1):  # runs of equal truth inside the tie were not asked about
             if p == end or truth[order[p]] != truth[order[same]]:

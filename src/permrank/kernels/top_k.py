@@ -21,25 +21,8 @@ _LOWEST = -1.7976931348623157e308
 
 
 @njit(error_model="numpy")
-def _sift(heap, size):
-    """Let the first entry of a heap (the least on top) sink to its place."""
-    value, place = heap[0], 0
-    while True:
-        child = 2 * place + 1
-        if child >= size:
-            break
-        if child + 1 < size and heap[child + 1] < heap[child]:
-            child += 1
-        if heap[child] >= value:
-            break
-        heap[place] = heap[child]
-        place = child
-    heap[place] = value
-
-
-@njit(error_model="numpy")
 def _kth_best(row, k, heap):
-    """The k-th largest number of a row (that has so many), -inf left out."""
+    """The k-th largest number of a row (that has so many), -inf left out; the heap has the least on top."""
     size = 0
     for value in row:
         if value == -math.inf:
@@ -51,37 +34,17 @@ def _kth_best(row, k, heap):
                 place = (place - 1) // 2
             heap[place] = value
             size += 1
-        elif value > heap[0]:
-            heap[0] = value
-            _sift(heap, size)
+        elif value > heap[0]:  # let it sink from the top
+            place, child = 0, 1
+            while child < size:
+                if child + 1 < size and heap[child + 1] < heap[child]:
+                    child += 1
+                if heap[child] >= value:
+                    break
+                heap[place] = heap[child]
+                place, child = child, 2 * child + 1
+            heap[place] = value
     return heap[0]
-
-
-@njit(error_model="numpy")
-def _best_of_row(row, k, items):
-    """`best_items` of one row; what there is not stays as it is."""
-    n_free = 0
-    for value in row:
-        n_free += value != -math.inf
-    k = min(k, n_free)
-    if k == 0:
-        return
-    least, found = _kth_best(row, k, np.empty(k)), 0
-    for y in range(row.size):
-        found += row[y] > least
-    # Of those that tie with the k-th best the first; then all in order.
-    n_above, above, tied, n_tied = found, 0, 0, k - found
-    for y in range(row.size):
-        if row[y] > least:
-            items[n_above - 1 - above] = y
-            above += 1
-        elif row[y] == least and tied < n_tied:
-            items[n_above + tied] = y
-            tied += 1
-    # Upwards and stable, from the last to the first; then turned round.
-    stable_sort(row, items[:n_above], np.empty(n_above, np.int64))
-    for y in range(n_above // 2):
-        items[y], items[n_above - 1 - y] = items[n_above - 1 - y], items[y]
 
 
 @njit(error_model="numpy", parallel=True)
@@ -92,7 +55,27 @@ def best_items(rows, k):
     """
     items = np.full((rows.shape[0], k), -1)
     for i in prange(rows.shape[0]):
-        _best_of_row(rows[i], k, items[i])
+        row, own, n_free = rows[i], items[i], 0
+        for value in row:
+            n_free += value != -math.inf
+        n_best = min(k, n_free)
+        if n_best > 0:
+            least, n_above = _kth_best(row, n_best, np.empty(n_best)), 0
+            for y in range(row.size):
+                n_above += row[y] > least
+            # Of those that tie with the k-th best the first; then all in order.
+            above, tied = 0, 0
+            for y in range(row.size):
+                if row[y] > least:
+                    own[n_above - 1 - above] = y
+                    above += 1
+                elif row[y] == least and tied < n_best - n_above:
+                    own[n_above + tied] = y
+                    tied += 1
+            # Upwards and stable, from the last to the first; then turned round.
+            stable_sort(row, own[:n_above], np.empty(n_above, np.int64))
+            for y in range(n_above // 2):
+                own[y], own[n_above - 1 - y] = own[n_above - 1 - y], own[y]
     return items
 
 

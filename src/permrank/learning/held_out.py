@@ -37,6 +37,11 @@ class HeldOutChoice(NamedTuple, Generic[T]):
         return np.asarray(self.scores.mean(axis=1))
 
     @property
+    def errors(self) -> Float64Array:
+        """Standard error of each mean."""
+        return np.asarray(self.scores.std(axis=1) / np.sqrt(max(self.scores.shape[1], 1)))
+
+    @property
     def best(self) -> T:
         """The candidate with the best mean."""
         return self.candidates[int(np.argmax(self.means))]

@@ -13,11 +13,12 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from permrank.checks import require_memory
+from permrank.learning.held_out import choose_by_held_out
 from permrank.learning.learner import Learner, State, Step, standing
 from permrank.learning.linear_algebra import unthreaded
 from permrank.posterior.problem import Problem
 from permrank.posterior.sampler import QUIET_SWEEPS, Sampler, Start
-from permrank.posterior.store import Found, Keeper
+from permrank.posterior.store import Draw, Keeper
 from permrank.posterior.weights import HeldOut, Weights, best_weights, hold_out_folds, hold_out_pairs
 from permrank.randomness import stream_key
 from permrank.types import Float64Array, Int64Array, Key
@@ -113,7 +114,7 @@ class Observed:
         """Whether this sweep is one to keep."""
         return sweep >= first and (sweep - first) % self.spacing == 0
 
-    def add(self, found: Found, personal: float) -> None:
+    def add(self, found: Draw, personal: float) -> None:
         """Look at a draw that is kept."""
         first, second = self._items
         rows = found.items[first] - found.items[second]
@@ -286,25 +287,19 @@ def _steady(values: Float64Array) -> bool:
 
 def choose_factors(problem: Problem, scale: float, key: Key, n_sweeps: int) -> Float64Array:
     """Loss of held-out pairs for several numbers of factors: rows of number, loss, standard error."""
-    rows = []
-    for n_factors in _TRIED_FACTORS:
-        held = _tried(problem, n_factors, scale, key, n_sweeps)
-        if held is None:
-            return np.array([[_TRIED_FACTORS[0], 0.0, 0.0]])
-        each = held.losses()
-        rows.append((n_factors, float(each.mean()), float(each.std() / np.sqrt(each.size))))
-    return np.array(rows)
-
-
-def _tried(problem: Problem, n_factors: int, scale: float, key: Key, n_sweeps: int) -> HeldOut | None:
-    """Held-out pairs as a short chain tells them, never longer than the whole; None if there are none."""
-    n_sweeps = min(_TRIED_SWEEPS, n_sweeps)
+    n_sweeps = min(_TRIED_SWEEPS, n_sweeps)  # a short chain, never longer than the whole
     held = hold_out_pairs(problem, int(stream_key(int(key), 4)) % 2**63)
     if held is None:
-        return None
-    sampler = Sampler(held.problem, n_factors, scale, key, None)
-    for sweep in range(n_sweeps):
-        _, kept = sampler.sweep(sweep, keep=sweep >= n_sweeps // 2, people=held.people)
-        if kept:
-            held.observe(kept.items, kept.users, sampler.noise, kept.variances)
-    return held
+        return np.array([[_TRIED_FACTORS[0], 0.0, 0.0]])
+
+    def score(n_factors: int) -> Float64Array:
+        held.forget()
+        sampler = Sampler(held.problem, n_factors, scale, key, None)
+        for sweep in range(n_sweeps):
+            _, kept = sampler.sweep(sweep, keep=sweep >= n_sweeps // 2, people=held.people)
+            if kept:
+                held.observe(kept.items, kept.users, sampler.noise, kept.variances)
+        return -held.losses()
+
+    choice = choose_by_held_out(_TRIED_FACTORS, score)
+    return np.column_stack((choice.candidates, -choice.means, choice.errors))

@@ -1,6 +1,6 @@
 """Co-listing: what people list together, whatever order they give it.
 
-People choose what they list, and the choice tells of their taste before any order does. Take the matrix of who lists
+SomeUsers choose what they list, and the choice tells of their taste before any order does. Take the matrix of who lists
 what, each entry divided by sqrt((n_u + 1)(n_y + 10)), n being the numbers of entries of its user and item. Its first
 singular vectors are popularity; the next ones are what is listed together. As many of them count as exceed a
 permutation null: the largest non-trivial singular value after the items of all entries have been shuffled. Who lists an
@@ -15,8 +15,7 @@ import numpy as np
 
 from permrank.kernels.cooccurrence import row_sums
 from permrank.learning.linear_algebra import singular_values
-from permrank.ragged import frozen, owners
-from permrank.rankings.item_view import entries_by_item
+from permrank.ragged import entries_by_item, frozen, owners
 from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array
 

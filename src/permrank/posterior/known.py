@@ -38,11 +38,7 @@ class Known(NamedTuple):
     @classmethod
     def of(cls, rankings: Rankings) -> Known:
         """What `Rankings.with_features` and `Rankings.with_links` have said; made once."""
-        ids, made = (rankings.user_ids, rankings.item_ids), rankings.__dict__.get("_known")
-        if made is None or made[0] is not ids[0] or made[1] is not ids[1]:
-            made = rankings.__dict__["_known"] = (*ids, cls._made(rankings))
-        found: Known = made[2]
-        return found
+        return rankings._once(cls._made)
 
     @classmethod
     def _made(cls, rankings: Rankings) -> Known:

@@ -42,12 +42,12 @@ def moved_thresholds(scores: Float64Array, sums: Float64Array, noise: Float64Arr
     system = np.diag(sums[:, 1] + 1.0 / _WIDE**2)
     gaps, between = np.diff(scores), sums[1:, 2] + 1.0
     over = np.expm1(np.minimum(gaps, MOST_CURVED))
-    pull, bend, i = between / over, between / over * (1.0 + 1.0 / over), np.arange(n - 1)
+    pull, curvature, i = between / over, between / over * (1.0 + 1.0 / over), np.arange(n - 1)
     slope[1:] += pull
     slope[:-1] -= pull
-    system[i, i] += bend
-    system[i + 1, i + 1] += bend
-    system[i + 1, i] -= bend
+    system[i, i] += curvature
+    system[i + 1, i + 1] += curvature
+    system[i + 1, i] -= curvature
     lower = np.linalg.cholesky(system)  # reads the lower triangle only
     step = np.linalg.solve(lower.T, np.linalg.solve(lower, slope) + noise)
     nearer = -np.diff(step) / gaps

@@ -10,12 +10,11 @@ from numba import get_num_threads
 
 from permrank.kernels.lists import Lists
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, present_engine, shards_of
-from permrank.posterior.kernels.arguments import NO_NOISE, Entries, Items, Kept, Newton, Noise, Prior, Users
+from permrank.posterior.kernels.arguments import NO_NOISE, Entries, ItemMeans, Items, Newton, Noise, Prior, Users
 from permrank.posterior.kernels.items import item_steps, item_sums, steps_from_sums
 from permrank.posterior.kernels.odds import threshold_sums
 from permrank.posterior.problem import Problem, UserPass
-from permrank.ragged import frozen, indptr_of, owners, ranges
-from permrank.rankings.item_view import entries_by_item
+from permrank.ragged import entries_by_item, frozen, indptr_of, owners, ranges
 from permrank.types import Float64Array, Int32Array, Int64Array, Key
 
 # Adding up a block must cost little beside its entries: 128 entries of an item for each, but never below 4 blocks.
@@ -56,7 +55,7 @@ class Move(NamedTuple):
     exact: bool = False
 
 
-class Part(NamedTuple):
+class ListShard(NamedTuple):
     """A shard of users, and what its entries say about the items.
 
     Attributes
@@ -82,11 +81,11 @@ class Part(NamedTuple):
         (user_indptr, indptr), (_, weights, items, levels) = self.shard.indptrs, self.shard.data
         return Lists(user_indptr, indptr, items, levels, weights)
 
-    def with_room(self) -> Part:
+    def with_room(self) -> ListShard:
         """The same shard with new arrays."""
-        return Part(self.shard, *np.empty((2, self.shard.indptrs[1][-1])))
+        return ListShard(self.shard, *np.empty((2, self.shard.indptrs[1][-1])))
 
-    def without_room(self) -> Part:
+    def without_room(self) -> ListShard:
         """The same shard without arrays, for a pass after which nobody asks what entries say."""
         return self._replace(residual=np.empty(0), curvature=np.empty(0))
 
@@ -105,7 +104,7 @@ class Part(NamedTuple):
         return np.asarray(threshold_sums(bounds, self.lists, Entries(self.residual, self.curvature), n))
 
 
-class People(NamedTuple):
+class SomeUsers(NamedTuple):
     """Some of the users, with their lists.
 
     Attributes
@@ -121,7 +120,7 @@ class People(NamedTuple):
     coordinates: Float64Array
 
     @classmethod
-    def of(cls, problem: Problem, users: Int64Array) -> People:
+    def of(cls, problem: Problem, users: Int64Array) -> SomeUsers:
         """These users of a problem."""
         lists = problem.lists
         first, last = lists.user_indptr[users], lists.user_indptr[users + 1]
@@ -143,7 +142,7 @@ class People(NamedTuple):
 
 
 def _moved(
-    n_thresholds: int, move: Move, part: Part, modes: Float64Array, draws: Float64Array, pull: Float64Array
+    n_thresholds: int, move: Move, part: ListShard, modes: Float64Array, draws: Float64Array, pull: Float64Array
 ) -> tuple[Float64Array, ...]:
     """Values, modes and draws of the users; what thresholds need, by block; residuals and curvatures of the entries."""
     part = part if part.residual.size else part.with_room()
@@ -152,7 +151,7 @@ def _moved(
 
 
 def _summed(
-    n_thresholds: int, move: Move, part: Part, modes: Float64Array, draws: Float64Array, pull: Float64Array
+    n_thresholds: int, move: Move, part: ListShard, modes: Float64Array, draws: Float64Array, pull: Float64Array
 ) -> tuple[Float64Array, ...]:
     """Values, modes and draws of the users; what thresholds and items need, by block."""
     part = part.with_room()
@@ -161,7 +160,7 @@ def _summed(
     return values, modes, draws, part.at_thresholds(n_thresholds), sums
 
 
-def _modes(move: Move, part: Part, modes: Float64Array, pull: Float64Array) -> tuple[Float64Array, ...]:
+def _modes(move: Move, part: ListShard, modes: Float64Array, pull: Float64Array) -> tuple[Float64Array, ...]:
     """Modes of the users; residuals and curvatures stay as they are."""
     part.without_room().moved(move, modes, np.empty_like(modes), pull)
     return (modes,)
@@ -196,7 +195,7 @@ class Passes:
         if self._n_shards == 1 and n_entries > _LARGE and n_sums < _SUMS_OF_AN_ENTRY * n_entries:
             self._n_shards = max(1, n_blocks // get_num_threads())
         self._by_entries = self._n_shards == 1 or n_sums > _NUMBERS_OF_AN_ENTRY * n_entries
-        self._parts: list[Part] = []
+        self._parts: list[ListShard] = []
         self._found: list[Float64Array] = []
         self.use(lists)
 
@@ -206,7 +205,7 @@ class Passes:
 
     def use(self, lists: Lists) -> None:
         """Go on with other orders of the same lists."""
-        before, self._parts = self._parts, [Part(shard, *np.empty((2, 0))) for shard in self._shards(lists)]
+        before, self._parts = self._parts, [ListShard(shard, *np.empty((2, 0))) for shard in self._shards(lists)]
         if len(self._parts) == 1:  # here: the same arrays in every sweep
             part = self._parts[0]
             self._parts = [before[0]._replace(shard=part.shard) if before else part.with_room()]
@@ -231,7 +230,7 @@ class Passes:
         (found,) = gathered(partial(_modes, move), self._parts, modes, pull)
         return np.asarray(found)
 
-    def items(self, given: Items, draws: Float64Array, noise: Noise, kept: Kept) -> Float64Array:
+    def items(self, given: Items, draws: Float64Array, noise: Noise, kept: ItemMeans) -> Float64Array:
         """Steps of the items, (n_rows, K + 1), given what `users` found; see `posterior.kernels.items.item_steps`."""
         if not self._by_entries:
             return np.asarray(steps_from_sums(self._found[0], given, noise, kept))

@@ -10,11 +10,11 @@ from functools import cached_property
 
 import numpy as np
 
-from permrank.posterior.effects import Coefficients, covariance_of, shares_of
+from permrank.posterior.effects import Coefficients, covariance_of, effects_of, shares_of
 from permrank.posterior.item_covariates import item_mentions
 from permrank.posterior.problem import Problem
 from permrank.posterior.regression import Regression, Scales, product
-from permrank.types import Float64Array, Key
+from permrank.types import Array, Float64Array, Int64Array, Key
 
 # Precision of an intercept around its prior mean, until it is learnt.
 _FIRST_PRECISION = 4.0
@@ -28,66 +28,79 @@ _ITEM_RIDGE, _USER_RIDGE = 0.01, 1.0
 # Strength of links at the start.
 _FIRST_TAU = 0.1
 # Precision of what is held at its prior mean.
-_WALL = 1e12
+WALL = 1e12
 
 Generator = np.random.Generator
 
 
 class ItemPrior:
-    """θ_y ~ N(covariates_y Γ, 1 / precision): factors and intercept; thresholds have Γ = 0.
+    """θ_y ~ N(covariates_y Γ, 1 / precision), with Γ learnt; a subclass says how the precision is.
 
-    Γ is learnt, and so is the precision of the intercepts; that of the factors is given. With proportional odds the
-    variance falls as 1, 1/2, 1/3, ... from factor to factor: factors that are not needed would add their variance to
-    every score. The loading on the users' level is held where it is.
+    Parameters
+    ----------
+    problem : Problem
+    precision : float64 (n_columns,)
+        At the start.
+    blocks : list of int64
+        Columns whose coefficients of features have scales of their own: factors, then intercepts.
+    weights : float64 (n_items,)
+        How much an item counts in the regression.
+    ridge : float
+        Of the coefficients of what are no features, in rows' worth.
+    n_rows : int
+        Items, and what is numbered after them, whose prior mean is 0.
     """
 
-    def __init__(self, problem: Problem, n_factors: int, scale: float, before: ItemPrior | None = None) -> None:
-        mentions = item_mentions(problem.rankings)
-        self._trust, self._problem = mentions / (mentions + _HALF_TRUSTED), problem
-        self.new = np.flatnonzero(mentions == 0)
-        known, n_base = problem.known, problem.n_base
-        self.covariance = covariance_of(known.items, mentions > 0)
-        groups = np.concatenate((np.full(n_base, -1), known.item_groups))
-        self.regression = Regression(problem.covariates, groups, _ITEM_RIDGE, self._trust)
-        self.slopes = np.zeros((problem.covariates.shape[1], n_factors + problem.odds + 1))
-        self.blocks = [np.arange(n_factors), np.array([n_factors + problem.odds])]
-        self.scales = [Scales.start(self.regression.n_groups) for _ in self.blocks]
-        if before is not None:
-            self.scales = before.scales
-        self.centre = np.zeros((problem.n_rows, n_factors + problem.odds + 1))
-        self.precision = np.full(n_factors + problem.odds + 1, n_factors / scale**2)
-        if problem.odds:
-            place = np.arange(1.0, n_factors + 1.0)
-            self.precision[:n_factors] = place * np.sum(1.0 / place) / scale**2
-            self.precision[-2] = _WALL
-        # Without intercepts their prior is a wall at 0.
-        self.precision[-1] = _FIRST_PRECISION if problem.intercepts else _WALL
+    # Whether coefficients are drawn also where there are no features.
+    exact = False
+
+    def __init__(
+        self,
+        problem: Problem,
+        precision: Float64Array,
+        blocks: list[Int64Array],
+        weights: Float64Array,
+        ridge: float,
+        n_rows: int,
+    ) -> None:
+        known, mentioned = problem.known, item_mentions(problem.rankings) > 0
+        self._problem, self._weights = problem, weights
+        self.new = np.flatnonzero(~mentioned)
+        self.covariance = covariance_of(known.items, mentioned)
+        groups = np.concatenate((np.full(problem.n_base, -1), known.item_groups))
+        self.regression = Regression(problem.covariates, groups, ridge, weights)
+        self.slopes = np.zeros((problem.covariates.shape[1], precision.size))
+        self.blocks, self.precision = blocks, precision
+        self.scales = [Scales.start(self.regression.n_groups) for _ in blocks]
+        self.centre = np.zeros((n_rows, precision.size))
+        # With ratings, the loading on the users' level, which is held where it is.
+        self.levels = blocks[1] - 1 if problem.odds else blocks[1][:0]
+        self.precision[self.levels] = WALL
 
     def update(self, theta: Float64Array, *, settled: bool = True, rng: Generator | None = None) -> None:
         """Γ by weighted least squares, drawn where there are features; then the precision of what is left.
 
-        Two imaginary items keep it finite. settled: whether the intercepts have left their start; while they are near 0
-        they would say that all are.
+        settled: whether the items have left their start, so that the precision can be learnt.
         """
-        n_items = self._trust.size
-        rng = rng if self.regression.n_groups else None
-        sums = self.regression.sums(theta[:n_items])
+        rng = rng if self.exact or self.regression.n_groups else None
+        sums = self.regression.sums(theta[: self._weights.size])
         for number, block in enumerate(self.blocks):
             self.slopes[:, block], self.scales[number] = self.regression.drawn(
                 sums[:, block], self.precision[block], self.scales[number], rng
             )
         self.hold(theta, self.slopes)
-        if self._problem.intercepts and settled:
-            away = (theta - self.centre)[:n_items, -1]
-            learnt = (self._trust.sum() + 2.0) / (float(np.sum(self._trust * away**2)) + 1.0)
-            self.precision[-1] = max(learnt, _LARGEST_DEVIATION**-2)
+        if settled:
+            self._learn_precision((theta - self.centre)[: self._weights.size], rng)
+
+    def _learn_precision(self, away: Float64Array, rng: Generator | None) -> None:
+        """Take a precision for items that are so far from their prior means."""
+        raise NotImplementedError
 
     def hold(self, theta: Float64Array, slopes: Float64Array) -> None:
         """Take these coefficients."""
-        n_items, self.slopes = self._trust.size, slopes
+        n_items, self.slopes = self._weights.size, slopes
         self.centre[:n_items] = self.regression.means(slopes)
-        if self._problem.odds:
-            self.centre[:n_items, -2] = theta[:n_items, -2]
+        self.centre[:n_items, self.levels] = theta[:n_items, self.levels]
 
     def variance_of_new(self) -> float:
         """What is not known of the covariates of an item that nobody lists adds to the variance of its score."""
@@ -95,11 +108,44 @@ class ItemPrior:
         return float(np.einsum("ik,ij,jk->", base, self._problem.unsure, base))
 
 
-class UserPrior:
-    """W_u ~ N(coordinates_u slopes, 1), and correlated over links: see posterior/links.py."""
+class ScaledItemPrior(ItemPrior):
+    """That of the factored model: the precision of the factors is given, that of the intercepts is learnt.
 
-    def __init__(self, problem: Problem, n_factors: int, before: UserPrior | None = None) -> None:
-        self._problem, known = problem, problem.known
+    With proportional odds the variance falls as 1, 1/2, 1/3, ... from factor to factor: factors that are not needed
+    would add their variance to every score.
+    """
+
+    def __init__(self, problem: Problem, n_factors: int, scale: float, before: ItemPrior | None = None) -> None:
+        mentions, last = item_mentions(problem.rankings), n_factors + problem.odds
+        precision = np.full(last + 1, n_factors / scale**2)
+        if problem.odds:
+            number = np.arange(1.0, n_factors + 1.0)
+            precision[:n_factors] = number * np.sum(1.0 / number) / scale**2
+        # Without intercepts their prior is a wall at 0.
+        precision[-1] = _FIRST_PRECISION if problem.intercepts else WALL
+        blocks = [np.arange(n_factors), np.array([last])]
+        trust = mentions / (mentions + _HALF_TRUSTED)
+        super().__init__(problem, precision, blocks, trust, _ITEM_RIDGE, problem.n_rows)
+        if before is not None:
+            self.scales = before.scales
+
+    def _learn_precision(self, away: Float64Array, rng: Generator | None) -> None:
+        """That of the intercepts; two imaginary items keep it finite."""
+        if self._problem.intercepts:
+            squares = float(np.sum(self._weights * away[:, -1] ** 2))
+            self.precision[-1] = max((self._weights.sum() + 2.0) / (squares + 1.0), _LARGEST_DEVIATION**-2)
+
+
+class UserPrior:
+    """W_u ~ N(coordinates_u slopes, 1), and correlated over links: see posterior/links.py.
+
+    exact: whether slopes are drawn also where there are no features.
+    """
+
+    def __init__(
+        self, problem: Problem, n_factors: int, before: UserPrior | None = None, *, exact: bool = False
+    ) -> None:
+        self._problem, self._exact, known = problem, exact, problem.known
         self.graph = known.graph
         n_users, table, listed = (
             problem.rankings.n_users,
@@ -117,9 +163,9 @@ class UserPrior:
             own = self.graph.laplacian(table[:, : table.shape[1] - known.users.shape[1]])
             linked, within = np.hstack((own, self.graph.laplacian_of_features(known.users))), self.graph.linked
         self.regression = Regression(table, groups, _USER_RIDGE, counts, linked, within)
-        self._blocks = [np.arange(n_factors)] + ([np.array([n_factors])] if problem.odds else [])
+        self.blocks = [np.arange(n_factors)] + ([np.array([n_factors])] if problem.odds else [])
         self.slopes = np.zeros((table.shape[1], n_factors + problem.odds))
-        self.scales = [Scales.start(self.regression.n_groups) for _ in self._blocks]
+        self.scales = [Scales.start(self.regression.n_groups) for _ in self.blocks]
         self.tau = 0.0 if self.graph is None else _FIRST_TAU
         if before is not None:
             self.scales, self.tau = before.scales, before.tau
@@ -129,10 +175,10 @@ class UserPrior:
 
         Both are not written to before `pull`.
         """
-        drawn = rng if self.regression.n_groups else None
+        drawn = rng if self._exact or self.regression.n_groups else None
         links = (0.0, 1.0) if self.graph is None else (self.tau, float(self.graph.scale(self.tau)))
         sums = self.regression.sums(draws, *links)
-        for number, block in enumerate(self._blocks):
+        for number, block in enumerate(self.blocks):
             self.slopes[:, block], self.scales[number] = self.regression.drawn(
                 sums[:, block], np.ones(block.size), self.scales[number], drawn, *links
             )
@@ -153,6 +199,14 @@ class UserPrior:
     def away(self, users: Float64Array) -> Float64Array:
         """Users less their prior means."""
         return np.asarray(users - self._means)
+
+    def energy(self, users: Float64Array) -> Float64Array:
+        """Minus twice the log-density of each column, constants left out."""
+        away, weights = self.away(users), self.weights_of_all()
+        squares = np.einsum("u,uk->k", weights, away**2)
+        if self.graph is not None:
+            squares += self.tau * float(self.graph.scale(self.tau)) * np.sum(away * self.graph.laplacian(away), axis=0)
+        return np.asarray(squares)
 
     def weights_of_all(self) -> Float64Array:
         """Precision of the users times a vector of ones: how much each says about what all have in common."""
@@ -177,6 +231,13 @@ class UserPrior:
         if self.graph is None:
             return np.zeros((self._problem.rankings.n_users, 0))
         return self.graph.pull(*self._linked[:2], self.tau, key)
+
+    def given(self, key: Key | None) -> Float64Array:
+        """Means of the users in the next pass, and their deviation: (n_users, K + 1)."""
+        pull = self.pull(key)
+        if not pull.shape[1]:
+            return np.column_stack((self._means, np.ones(len(self._means))))
+        return np.column_stack((self._means + pull[:, :-1], 1.0 / np.sqrt(pull[:, -1])))
 
     def friends_pull(self) -> Float64Array:
         """The same given the friends at their modes."""
@@ -208,7 +269,8 @@ def recentre(
 def state_of(items: ItemPrior, users: UserPrior) -> dict[str, Float64Array]:
     """What a checkpoint has to hold of the two."""
     return {
-        "item_slopes": items.slopes, "item_precision": items.precision, "tau": np.array(users.tau),
+        "slopes": users.slopes, "tau": np.array(users.tau),
+        "item_slopes": items.slopes, "item_precision": items.precision,
         "item_scales": np.array([each.packed() for each in items.scales]),
         "user_scales": np.array([each.packed() for each in users.scales]),
     }  # fmt: skip
@@ -223,20 +285,21 @@ def restore(items: ItemPrior, users: UserPrior, theta: Float64Array, state: dict
     items.hold(theta, state["item_slopes"].copy())
 
 
-def coefficients(items: ItemPrior, users: UserPrior, problem: Problem, n_factors: int) -> Coefficients:
-    """The present ones of features alone."""
-    columns = [*range(n_factors), items.slopes.shape[1] - 1]
+def effects_of_features(
+    items: ItemPrior, users: UserPrior, problem: Problem, slopes: Float64Array, spread: Float64Array
+) -> tuple[Array, ...]:
+    """What features and links are worth at present, if there are any: see `effects_of`.
+
+    slopes: (n_covariates, n_factors + 1), of factors and intercepts of the items; spread: (n_factors,), the variances
+    of the factors around their prior means.
+    """
+    known, n_factors = problem.known, spread.size
+    if known.is_nothing:
+        return ()
     of_users = users.slopes[problem.co_listing.shape[1] :, :n_factors]
-    return Coefficients(items.slopes[problem.n_base :, columns], of_users, users.tau)
-
-
-def explained(
-    items: ItemPrior, users: UserPrior, problem: Problem, found: Coefficients
-) -> tuple[Float64Array, Float64Array]:
-    """Parts of the variance of the factors that each attribute of items, and of users, explains."""
-    known, n_factors = problem.known, found.users.shape[1]
-    spread = 1.0 / items.precision[:n_factors]
-    return (
-        shares_of(items.covariance, found.items[:, :-1], known.item_groups, spread),
-        shares_of(users.covariance, found.users, known.user_groups, np.ones(n_factors)),
+    drawn = Coefficients(slopes[problem.n_base :], of_users, users.tau)
+    shares = (
+        shares_of(items.covariance, drawn.items[:, :-1], known.item_groups, spread),
+        shares_of(users.covariance, of_users, known.user_groups, np.ones(n_factors)),
     )
+    return effects_of(drawn, *shares)

@@ -142,6 +142,12 @@ class Regression:
             found += scale * tau * product(self._linked.T, wanted)
         return found
 
+    def precisions(self, scales: Scales) -> Float64Array:
+        """Prior precision of the coefficients of every column, in those of what is regressed: (p,)."""
+        prior, learnt = np.full(self.groups.size, self._ridge), self.groups >= 0
+        prior[learnt] = 1.0 / scales.groups[self.groups[learnt]]
+        return prior
+
     def posterior(
         self, sums: Float64Array, scales: Scales, tau: float = 0.0, scale: float = 1.0
     ) -> tuple[Float64Array, Float64Array]:
@@ -150,11 +156,8 @@ class Regression:
         sums: `sums` of columns with the same scales. Where these have precisions around their means, the coefficients
         of column k have ``precision[k] * L @ L.T``.
         """
-        prior = np.full(self.groups.size, self._ridge)
-        learnt = self.groups >= 0
-        prior[learnt] = 1.0 / scales.groups[self.groups[learnt]]
         gram = self._gram + scale * tau * self._linked_gram + (scale - 1.0) * self._within_gram
-        lower = np.linalg.cholesky(gram + np.diag(prior))
+        lower = np.linalg.cholesky(gram + np.diag(self.precisions(scales)))
         return np.asarray(cho_solve((lower, True), sums)), np.asarray(lower)
 
     def drawn(
@@ -168,7 +171,7 @@ class Regression:
     ) -> tuple[Float64Array, Scales]:
         """Coefficients of one block given its scales, then the scales given these; means if there is no generator."""
         mean, lower = self.posterior(sums, scales, tau, scale)
-        if rng is None:
+        if rng is None or not mean.size:
             return mean, scales
         noise = rng.normal(size=mean.shape) / np.sqrt(precision)
         coefficients = mean + solve_triangular(lower, noise, lower=True, trans="T")

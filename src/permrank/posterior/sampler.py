@@ -8,20 +8,18 @@ import numpy as np
 
 from permrank.learning.learner import State
 from permrank.posterior import odds
-from permrank.posterior.effects import effects_of
-from permrank.posterior.kernels.arguments import NOTHING_KEPT, Items, Kept, Newton, Noise
-from permrank.posterior.passes import Move, Passes, People
+from permrank.posterior.kernels.arguments import NO_MEANS, ItemMeans, Items, Newton, Noise
+from permrank.posterior.passes import Move, Passes, SomeUsers
 from permrank.posterior.prior_means import (
-    ItemPrior,
+    ScaledItemPrior,
     UserPrior,
-    coefficients,
-    explained,
+    effects_of_features,
     recentre,
     restore,
     state_of,
 )
 from permrank.posterior.problem import Problem
-from permrank.posterior.store import Found
+from permrank.posterior.store import Draw
 from permrank.randomness import stream_key
 from permrank.types import Array, Float64Array, Key
 
@@ -52,7 +50,7 @@ class Sampler:
         if problem.odds and not start:
             self.theta = odds.started(self.theta, problem)
         self._user_precision = np.ones(n_columns)
-        self._prior = ItemPrior(problem, n_factors, scale)
+        self._prior = ScaledItemPrior(problem, n_factors, scale)
         self._users = UserPrior(problem, n_factors)
         self.use(problem, settled=start is not None)
 
@@ -71,14 +69,14 @@ class Sampler:
 
     def position(self) -> State:
         """What `go_on` needs."""
-        here = {"theta": self.theta, "modes": self.modes, "slopes": self.slopes, "draws": self.draws}
+        here = {"theta": self.theta, "modes": self.modes, "draws": self.draws, "slopes": self.slopes}
         return here if self.problem.known.is_nothing else here | state_of(self._prior, self._users)
 
     def use(self, problem: Problem, *, settled: bool = True) -> None:
         """Go on with other lists of the same users and items."""
         self.problem = problem
         self.draws, self._passes = self.modes.copy(), Passes(problem, self.modes.shape[1])
-        self._prior = ItemPrior(problem, self._n_factors, self._scale, self._prior)
+        self._prior = ScaledItemPrior(problem, self._n_factors, self._scale, self._prior)
         self._prior.update(self.theta, settled=settled)
         self._users = UserPrior(problem, self._n_factors, self._users)
         self._users.update(self.draws, self.modes)
@@ -88,7 +86,7 @@ class Sampler:
         """How the prior means of the users' factors depend on their coordinates and features."""
         return self._users.slopes
 
-    def sweep(self, number: int, *, keep: bool, people: People | None = None) -> tuple[float, Found | None]:
+    def sweep(self, number: int, *, keep: bool, people: SomeUsers | None = None) -> tuple[float, Draw | None]:
         """Draw everything once; returns the log-posterior of the users' modes, and what is kept, if asked.
 
         people: those who are of interest in what is kept, if not all are.
@@ -100,7 +98,7 @@ class Sampler:
         move = self._move(self.theta, stream_key(int(self._key), number, 0), noisy, Newton(1 if noisy else 3, 1e-6))
         pull = self._users.pull(stream_key(int(self._key), number, 7) if noisy else None)
         values, self.modes, self.draws = self._passes.users(move, self.modes, self.draws, pull)
-        means = self._room() if keep and not problem.shuffle else NOTHING_KEPT
+        means = self._room() if keep and not problem.shuffle else NO_MEANS
         steps = self._item_steps(Noise(stream_key(int(self._key), number, 1), noisy), means)
         kept = self._smoothed(means, people) if keep else None
         moved = self._moved_thresholds(number, noisy) if problem.odds else None
@@ -125,7 +123,7 @@ class Sampler:
         exact = draw and bool(self.problem.known.users.shape[1])
         return Move(self.problem.pass_over_users(), theta, self._user_precision, self.slopes, key, draw, newton, exact)
 
-    def _item_steps(self, noise: Noise, kept: Kept) -> Float64Array:
+    def _item_steps(self, noise: Noise, kept: ItemMeans) -> Float64Array:
         given = Items(self.theta, self._prior.centre, self._prior.precision)
         steps = self._passes.items(given, self.draws, noise, kept)
         if self.problem.odds:
@@ -147,8 +145,8 @@ class Sampler:
         length = np.sqrt(np.sum(steps**2, axis=1, keepdims=True))
         steps *= np.minimum(1.0, longest / np.maximum(length, longest))
 
-    def _room(self) -> Kept:
-        return Kept(np.empty_like(self.theta), np.empty(len(self.theta)))
+    def _room(self) -> ItemMeans:
+        return ItemMeans(np.empty_like(self.theta), np.empty(len(self.theta)))
 
     def _moved_thresholds(self, number: int, noisy: bool) -> Float64Array:
         n = self.problem.thresholds.size
@@ -156,23 +154,22 @@ class Sampler:
         noise = rng.normal(size=n) if noisy else np.zeros(n)
         return odds.moved_thresholds(self.theta[-n:, -1], self._passes.thresholds, noise)
 
-    def state(self) -> Found:
+    def state(self) -> Draw:
         """What stands for a draw before one is kept."""
-        return Found(self.theta, self.modes, self.slopes, np.zeros(self.problem.n_rows), self._effects())
+        return Draw(self.theta, self.modes, self.slopes, np.zeros(self.problem.n_rows), self._effects())
 
     def _effects(self) -> tuple[Array, ...]:
         """What features and links are worth at present, if there are any."""
-        if self.problem.known.is_nothing:
-            return ()
-        found = coefficients(self._prior, self._users, self.problem, self._n_factors)
-        return effects_of(found, *explained(self._prior, self._users, self.problem, found))
+        items, n_factors = self._prior, self._n_factors
+        slopes = items.slopes[:, [*range(n_factors), items.slopes.shape[1] - 1]]
+        return effects_of_features(items, self._users, self.problem, slopes, 1.0 / items.precision[:n_factors])
 
     @property
     def noise(self) -> Float64Array:
         """By how much the last draw of the users differs from their modes."""
         return np.asarray(self.draws - self.modes)
 
-    def _smoothed(self, means: Kept, people: People | None) -> Found:
+    def _smoothed(self, means: ItemMeans, people: SomeUsers | None) -> Draw:
         """What is kept of a sweep: the conditional mean of the items given the users drawn, and the users' modes there.
 
         A draw of the items carries noise that only a large average removes; their mean given the users' draw carries
@@ -181,14 +178,14 @@ class Sampler:
         """
         if self.problem.shuffle:
             none = np.zeros(self.problem.n_rows)
-            return Found(self.theta.copy(), self.modes.copy(), self.slopes.copy(), none, self._effects())
+            return Draw(self.theta.copy(), self.modes.copy(), self.slopes.copy(), none, self._effects())
         mean, pull = self.theta + means.steps, self._users.friends_pull()
         # One step leaves an error of some thousandths, too little to see in a mean; other models keep modes themselves.
         n_steps = 1 if self.problem.user_pass is None else 2
         move = self._move(mean, np.uint64(0), False, Newton(n_steps, 1e-4))
         users = people.modes(move, self.modes, pull) if people else self._passes.modes(move, self.modes.copy(), pull)
         means.variance[self._prior.new] += self._prior.variance_of_new()
-        return Found(mean, users, self.slopes.copy(), means.variance, self._effects())
+        return Draw(mean, users, self.slopes.copy(), means.variance, self._effects())
 
 
 def _start(n_items: int, n_users: int, n_factors: int, key: Key) -> tuple[Array, Array]:

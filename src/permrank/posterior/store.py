@@ -19,7 +19,7 @@ _RANK = 2
 _NAMES = ("items", "slopes_kept", "variances")
 
 
-class Found(NamedTuple):
+class Draw(NamedTuple):
     """What a sweep leaves to be kept.
 
     Attributes
@@ -52,10 +52,10 @@ class Keeper(Protocol[T_co]):
     def n_bytes(self, n_rows: int, n_draws: int) -> int:
         """Memory that so many draws will take."""
 
-    def add(self, found: Found, sweeps: int) -> None:
+    def add(self, found: Draw, sweeps: int) -> None:
         """Take a draw, which stands for so many sweeps."""
 
-    def add_effects(self, found: Found) -> None:
+    def add_effects(self, found: Draw) -> None:
         """Take what features and links are worth from a draw of which nothing else is kept."""
 
     def forget_effects(self) -> None:
@@ -141,7 +141,7 @@ class Draws:
         whole = 2 * (self._n_factors + 3) * n_rows * min(n_draws, 3 * self._most)
         return whole + 4 * 3 * _RANK * self._n_factors * (self._n_users + self._n_items)
 
-    def add(self, found: Found, sweeps: int) -> None:
+    def add(self, found: Draw, sweeps: int) -> None:
         """Take a draw, which stands for so many sweeps."""
         number = self.n_draws
         self._mean.add(found.users, found.items, self._n_factors, sweeps)
@@ -156,7 +156,7 @@ class Draws:
             for parts, part in zip(self._whole, (found.items, found.slopes, found.variances), strict=True):
                 parts.append(part.astype(np.float16))
 
-    def add_effects(self, found: Found) -> None:
+    def add_effects(self, found: Draw) -> None:
         """Take the effects of a draw that was made while a fold of entries was held out.
 
         Those of nearly all data are a little wider spread than those of all, and far more: a coefficient needs ten
@@ -213,7 +213,7 @@ class WholeDraws:
         # float32, once in parts and once together
         return 2 * 4 * n_draws * (n_rows * (self._n_factors + 1) + self._n_users * self._n_factors)
 
-    def add(self, found: Found, sweeps: int) -> None:
+    def add(self, found: Draw, sweeps: int) -> None:
         """Take a draw, which stands for so many sweeps."""
         if 0 < self._sweeps < sweeps:
             del self._items[1::2], self._users[1::2]
@@ -221,7 +221,7 @@ class WholeDraws:
         self._items.append(found.items.astype(np.float32))
         self._users.append(found.users.astype(np.float32))
 
-    def add_effects(self, found: Found) -> None:
+    def add_effects(self, found: Draw) -> None:
         """Nothing is kept of these."""
 
     def forget_effects(self) -> None:

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from permrank.posterior.co_listing import co_listing_coordinates
-from permrank.posterior.passes import People
+from permrank.posterior.passes import SomeUsers
 from permrank.posterior.problem import Problem
-from permrank.rankings.hold_out import held_out_entries, keep_entries
+from permrank.rankings.selection import held_out_entries, keep_entries
 from permrank.types import Float64Array, Int64Array
 
 # At least so much of a list is held out, at most the other; in between so many entries of a list of usual length.
@@ -70,9 +70,9 @@ class HeldOut:
         self._squared_noise = np.zeros(users.size)
 
     @cached_property
-    def people(self) -> People:
+    def people(self) -> SomeUsers:
         """Those of whom pairs are held out."""
-        return People.of(self.problem, np.unique(self._users))
+        return SomeUsers.of(self.problem, np.unique(self._users))
 
     def state(self) -> dict[str, Float64Array]:
         """What was observed, as arrays by name."""

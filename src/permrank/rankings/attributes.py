@@ -1,4 +1,4 @@
-"""What is known of users and items beside their ids: a title, and columns of any kind, kept by id.
+"""Attributes of users and items, by id: a title, and columns of any kind.
 
 One store serves titles, filters and features. It may know ids that no ranking has (films that nobody has rated yet),
 and it need not know all that the rankings have.
@@ -65,7 +65,7 @@ class Attributes:
         return self.frame.columns[0]
 
     def of(self, ids: pl.Series) -> pl.DataFrame:
-        """The columns of some ids, in their order, nulls where nothing is known."""
+        """The rows of some ids, in their order, null for ids without a row."""
         asked = pl.DataFrame({self.kind: ids})
         if ids.dtype != self.frame[self.kind].dtype:  # there are no ids
             asked = asked.with_columns(pl.col(self.kind).cast(self.frame[self.kind].dtype))
@@ -123,17 +123,17 @@ class Attributes:
             raise FormatError(f"attributes of {kind}s are damaged ({str(error)[:100]})") from error
 
     @classmethod
-    def _decoded(cls, found: Named, kind: AttributeKind) -> Attributes:
-        columns = [_decoded_column(column) for column in found["columns"]]
+    def _decoded(cls, decoded: Named, kind: AttributeKind) -> Attributes:
+        columns = [_decoded_column(column) for column in decoded["columns"]]
         frame = pl.DataFrame(columns)
-        title, ids = found["title"], frame.to_series(0)
+        title, ids = decoded["title"], frame.to_series(0)
         if ids.name != kind or ids.dtype not in (pl.Int64, pl.String) or ids.null_count():
             raise ValueError("the first column has no ids")
         if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
             raise ValueError("ids are not sorted")
         if title is not None and frame[title].dtype != pl.String:
             raise ValueError("titles are no text")
-        features, links = found.get("features"), found.get("links")
+        features, links = decoded.get("features"), decoded.get("links")
         if features is not None and not set(features) <= set(frame.columns[1:]):
             raise ValueError("features are not among the columns")
         linked = None if links is None else Links.from_dict(links, ids.dtype)
@@ -232,16 +232,16 @@ def _lists(text: pl.Series) -> pl.Series:
     """Text such as Comedy|Drama as lists of words, if any word comes again: words of a kind do, and other text not."""
     if not text.str.contains(_SEPARATOR, literal=True).any():
         return text
-    known = text.to_frame().select(pl.when(~pl.first().is_in(_NOTHING)).then(pl.first())).to_series()
-    lists = known.str.split(_SEPARATOR).list.eval(pl.element().str.strip_chars())
+    filled = text.to_frame().select(pl.when(~pl.first().is_in(_NOTHING)).then(pl.first())).to_series()
+    lists = filled.str.split(_SEPARATOR).list.eval(pl.element().str.strip_chars())
     parts = lists.explode().drop_nulls()
     return lists if len(parts) > parts.n_unique() else text
 
 
 def _with_years(frame: pl.DataFrame, title: str) -> pl.DataFrame:
     years = frame[title].str.extract(_YEAR).cast(pl.Int64)
-    known = len(frame[title].drop_nulls())
-    return frame.with_columns(years.alias("year")) if known and len(years.drop_nulls()) >= _SHARE * known else frame
+    n_titles, n_years = (len(series.drop_nulls()) for series in (frame[title], years))
+    return frame.with_columns(years.alias("year")) if n_titles and n_years >= _SHARE * n_titles else frame
 
 
 def _wider(one: pl.DataType, other: pl.DataType) -> Any:

@@ -49,6 +49,14 @@ def bad_weights(weights: Float64Array) -> BoolArray:
     return ~((weights >= 1 / MOST_WEIGHT) & (weights <= MOST_WEIGHT))
 
 
+def check_weights(weights: Float64Array, of: str, what: str = "weight", first: int = 0) -> None:
+    """Raise if a weight has a problem, and name whose it is by its number, from ``first`` on."""
+    bad = bad_weights(weights)
+    if bad.any():
+        index = int(np.argmax(bad))
+        raise InputError(f"{of} {first + index}: {weight_problem(weights[index], what)}")
+
+
 def check_sums(weights: Float64Array, of: str = "equal rankings") -> None:
     """Raise if the weights of equal rankings, or of the same entry, add up to more than a weight may be."""
     most = float(weights.max(initial=0))
@@ -128,12 +136,22 @@ def lay_out(rankings: Int64Array, codes: Int64Array, items: Int32Array, n_rankin
     return Layout(starts.astype(np.int64), items, number_levels(new_level, starts), codes)
 
 
-def blocks(bounds: Int64Array) -> Iterator[tuple[int, int]]:
-    """First and last of consecutive lists with about as many entries each: work on a few needs little memory."""
-    first, n_lists = 0, bounds.size - 1
+class Block(NamedTuple):
+    """Consecutive lists: the first of them, one past the last, their entries, and where each begins among these."""
+
+    first: int
+    last: int
+    entries: slice
+    indptr: Int64Array
+
+
+def blocks(indptr: Int64Array) -> Iterator[Block]:
+    """Blocks of lists with about as many entries each: work on a few needs little memory."""
+    first, n_lists = 0, indptr.size - 1
     while first < n_lists:
-        last = min(max(int(np.searchsorted(bounds, bounds[first] + _BLOCK)), first + 1), n_lists)
-        yield first, last
+        last = min(max(int(np.searchsorted(indptr, indptr[first] + _BLOCK)), first + 1), n_lists)
+        entries = slice(int(indptr[first]), int(indptr[last]))
+        yield Block(first, last, entries, indptr[first : last + 1] - indptr[first])
         first = last
 
 

@@ -1,4 +1,4 @@
-"""Lists that look like the tops of a common choice set: ballots on which people name their first few."""
+"""Detection of top-k lists over a common choice set: ballots on which people name their first few."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from permrank.rankings.rankings import Rankings
 
 Unlisted: TypeAlias = Literal["ignore", "last"]
-"""What is known of items that a ranking does not list."""
+"""How items that a ranking does not list compare with those it lists: unknown, or below all of them."""
 
 # A choice set is something that a person can look through: elections have up to some thirty candidates.
 _MOST_ITEMS = 50
@@ -41,7 +41,7 @@ def check_unlisted(unlisted: str | None) -> None:
 
 
 def warn_of_choice_set(rankings: Rankings, stacklevel: int) -> None:
-    """Warn if lists look like tops of a common choice set; for those of whom nobody has said what is unlisted."""
+    """Warn if lists look like top-k lists of a common choice set, where ``unlisted`` was left out."""
     evidence = evidence_of_choice_set(rankings)
     if evidence is not None:
         warnings.warn(
@@ -55,7 +55,7 @@ def warn_of_choice_set(rankings: Rankings, stacklevel: int) -> None:
 
 
 def evidence_of_choice_set(rankings: Rankings) -> str | None:
-    """What speaks for tops of a common choice set, in words, or None; linear in the entries.
+    """Evidence for top-k lists of a common choice set, as a sentence, or None; linear in the entries.
 
     People who were handed a few items, or rank those that they know, leave out what they have not met. On a ballot
     they leave out what they like less. Where lists are tops, items are listed unevenly, and liking shows
@@ -109,8 +109,8 @@ def _mean_positions(rankings: Rankings) -> Float64Array:
 
 def _correlation(first: Float64Array, second: Float64Array) -> float:
     """Spearman's, over items of which both are known; 0 if one of them is constant."""
-    known = np.isfinite(first) & np.isfinite(second)
-    a, b = (_centred_ranks(values[known]) for values in (first, second))
+    both = np.isfinite(first) & np.isfinite(second)
+    a, b = (_centred_ranks(values[both]) for values in (first, second))
     norm = np.sqrt((a @ a) * (b @ b))
     return float(a @ b / norm) if norm > 0 else 0.0
 
@@ -123,8 +123,8 @@ def _centred_ranks(values: Float64Array) -> Float64Array:
 
 def _spread(listed: Float64Array, values: Float64Array) -> float:
     """Standard deviation of values in [-1, 1] as log-odds, each item counted as often as it is listed."""
-    known = np.isfinite(values) & (listed > 0)
-    odds, weights = 2 * np.arctanh(np.clip(values[known], -0.99, 0.99)), listed[known] / listed[known].sum()
+    valid = np.isfinite(values) & (listed > 0)
+    odds, weights = 2 * np.arctanh(np.clip(values[valid], -0.99, 0.99)), listed[valid] / listed[valid].sum()
     return float(np.sqrt(weights @ (odds - weights @ odds) ** 2))
 
 

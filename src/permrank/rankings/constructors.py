@@ -157,7 +157,7 @@ def _with_kept_columns(
                 "correct one, or keep only the ranks or only the ratings",
             )
     if roles.entry_count is not None:
-        counts = table.weights(roles.entry_count)
+        counts = table.weights(roles.entry_count, "count")
         attached["counts"] = _of_entries(rankings, owners, items, counts, duplicates)
     return rankings._with(**attached) if attached else rankings
 

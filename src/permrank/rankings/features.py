@@ -118,14 +118,14 @@ class Encoding:
         """Names of the columns, that of missing values last."""
         if self.kind == "left out":
             return []
-        known = [Column(self.attribute, self.attribute)]
+        names = [Column(self.attribute, self.attribute)]
         if self.curves is not None:
             numbers = range(1, self.curves.lines.shape[1] + 1)
-            known += [Column(f"{self.attribute}, curve {number}", f"{self.attribute}, curve") for number in numbers]
+            names += [Column(f"{self.attribute}, curve {number}", f"{self.attribute}, curve") for number in numbers]
         if self.kind != "number":
-            known = [Column(f"{self.attribute}{_SEPARATOR}{value}", self.attribute, value) for value in self.values]
+            names = [Column(f"{self.attribute}{_SEPARATOR}{value}", self.attribute, value) for value in self.values]
         gone = Column(f"{self.attribute}{_SEPARATOR}missing", f"{self.attribute}{_SEPARATOR}missing")
-        return known if self.missing is None else [*known, gone]
+        return names if self.missing is None else [*names, gone]
 
     def encode(self, series: pl.Series) -> Float64Array:
         """The columns of some rows: (n_rows, n_columns)."""
@@ -197,20 +197,20 @@ class Features:
         return np.array([of[column.attribute] for column in self.columns], np.int64)
 
     def of(self, ids: object) -> Float64Array:
-        """The columns of some ids, in their order, (n_ids, n_columns); 0 for those of whom nothing is known."""
+        """The columns of some ids, in their order, (n_ids, n_columns); 0 for ids without attributes."""
         dtype = self.attributes.frame[self.kind].dtype
         asked = ids if isinstance(ids, pl.Series) else pl.Series(self.kind, ids, dtype=dtype)  # type: ignore[arg-type]
-        found = self.attributes.of(asked)
-        table = self._encoded(found)
+        rows = self.attributes.of(asked)
+        table = self._encoded(rows)
         table[~asked.is_in(self.attributes.frame[self.kind].implode()).to_numpy()] = 0.0
         return table
 
     def of_row(self, row: Mapping[str, Any]) -> Float64Array:
         """The columns of somebody or something new, by attribute; what is not given is missing: (n_columns,)."""
-        known = self.attributes.frame.columns[1:]
+        attributes = self.attributes.frame.columns[1:]
         for name in row:
-            if name not in known:
-                raise UnknownIdError("attribute", name, known)
+            if name not in attributes:
+                raise UnknownIdError("attribute", name, attributes)
         frame = self.attributes.frame
         series = []
         for encoding in self.encodings:
@@ -247,17 +247,17 @@ class Features:
 
 def _encoding(series: pl.Series, *, is_title: bool) -> Encoding:
     """How a column is encoded, by its type and its values."""
-    name, known = series.name, series.drop_nulls()
+    name, present = series.name, series.drop_nulls()
     if is_title:
         return Encoding(name, "left out", note="title")
-    if not len(known):
+    if not len(present):
         return Encoding(name, "left out", note="nothing is known")
     missing = series.null_count() / len(series)
-    told = missing if min(series.null_count(), len(known)) >= FEWEST_OF_A_VALUE else None
+    told = missing if min(series.null_count(), len(present)) >= FEWEST_OF_A_VALUE else None
     words = f"missing for {series.null_count():,} of {len(series):,}" if missing else ""
     if series.dtype not in (pl.String, pl.List(pl.String)):
-        values = _numbers(known)
-        if _is_identifier(known):
+        values = _numbers(present)
+        if _is_identifier(present):
             return Encoding(name, "left out", note="identifier: whole numbers, all different")
         mean, spread = float(values.mean()), float(values.std(ddof=0))  # type: ignore[arg-type]
         if not spread > 1e-12 * (abs(mean) + 1e-300):
@@ -267,13 +267,13 @@ def _encoding(series: pl.Series, *, is_title: bool) -> Encoding:
         curves = Curves.learnt_from((values.to_numpy() - mean) / spread)
         return Encoding(name, "number", (), np.array([mean]), spread, told, words, curves)
     lists = series.dtype == pl.List(pl.String)
-    flat = known.list.unique().explode().drop_nulls() if lists else known
+    flat = present.list.unique().explode().drop_nulls() if lists else present
     counts = flat.value_counts(sort=True).rename({flat.name: "value"}) if len(flat) else None
     if counts is None:
         return Encoding(name, "left out", note="all lists are empty")
     if counts.height > _MOST_DIFFERENT * len(flat):
         return Encoding(name, "left out", note=f"free text or names: {counts.height:,} values of {len(flat):,} differ")
-    often = counts.filter((pl.col("count") >= FEWEST_OF_A_VALUE) & (pl.col("count") < len(known)))
+    often = counts.filter((pl.col("count") >= FEWEST_OF_A_VALUE) & (pl.col("count") < len(present)))
     kept = often.sort(["count", "value"], descending=[True, False]).head(MOST_VALUES)["value"].sort().to_list()
     if not kept:
         why = "the same for all" if counts.height == 1 else f"no value has {FEWEST_OF_A_VALUE} rows"
@@ -282,7 +282,7 @@ def _encoding(series: pl.Series, *, is_title: bool) -> Encoding:
     if not lists and len(kept) == 2 and not rare:  # the one is what the other is not
         kept = kept[1:]
     words = ", ".join(part for part in (words, f"{rare:,} rare values have no column" if rare else "") if part)
-    means = _indicators(known, tuple(kept)).mean(axis=0)
+    means = _indicators(present, tuple(kept)).mean(axis=0)
     return Encoding(name, "list" if lists else "category", tuple(kept), means, 1.0, told, words)
 
 
@@ -292,12 +292,13 @@ def _numbers(series: pl.Series) -> pl.Series:
     return series.cast(pl.Float64)
 
 
-def _is_identifier(known: pl.Series) -> bool:
+def _is_identifier(values: pl.Series) -> bool:
     """Whole numbers, all different, that are called an id or are numbered through."""
-    if known.dtype != pl.Int64 or known.n_unique() < len(known) or len(known) < FEWEST_OF_A_VALUE:
+    if values.dtype != pl.Int64 or values.n_unique() < len(values) or len(values) < FEWEST_OF_A_VALUE:
         return False
-    word = plain_word(known.name)
-    return word.endswith(("id", "number", "code", "key", "index")) or int(known.max() - known.min()) == len(known) - 1  # type: ignore[operator,arg-type]
+    if plain_word(values.name).endswith(("id", "number", "code", "key", "index")):
+        return True
+    return int(values.max() - values.min()) == len(values) - 1  # type: ignore[operator,arg-type]
 
 
 def _indicators(series: pl.Series, values: tuple[str, ...]) -> Float64Array:
@@ -306,6 +307,6 @@ def _indicators(series: pl.Series, values: tuple[str, ...]) -> Float64Array:
     rows = pl.DataFrame({"row": np.arange(len(series)), "value": series})
     rows = rows.explode("value") if series.dtype == pl.List(pl.String) else rows
     columns = pl.DataFrame({"value": pl.Series(values, dtype=pl.String), "column": np.arange(len(values))})
-    found = rows.join(columns, on="value", how="inner")
-    table[found["row"].to_numpy(), found["column"].to_numpy()] = 1.0
+    cells = rows.join(columns, on="value", how="inner")
+    table[cells["row"].to_numpy(), cells["column"].to_numpy()] = 1.0
     return table

@@ -20,7 +20,7 @@ _FLAGS = ("1", "1.0", "true", "yes", "0", "0.0", "false", "no")
 _NO_FLAGS = ("", "0", "0.0", "false", "no")  # 0.0: a flag with blanks, as pandas writes it
 
 Locate: TypeAlias = Callable[[int], str]
-"""Turns a 0-based row into the words that name it in a message."""
+"""Turns a 0-based row into its name in a message."""
 
 
 def row_number(row: int) -> str:
@@ -29,7 +29,7 @@ def row_number(row: int) -> str:
 
 
 class Table(NamedTuple):
-    """A frame, and the words for a row of it: its columns are checked, and errors name the row and the value."""
+    """A frame and the names of its rows: columns are checked, and errors name the row and the value."""
 
     frame: pl.DataFrame
     locate: Locate = row_number
@@ -92,13 +92,13 @@ class Table(NamedTuple):
             self._refuse_first(far, lambda row: f"{rating_problem(values[row])}, or drop the row")
         return values
 
-    def weights(self, name: str | None) -> Float64Array:
+    def weights(self, name: str | None, what: str = "weight") -> Float64Array:
         """A column of weights: positive, and not so large or small that sums of them would be wrong; ones without."""
         if name is None:
             return np.ones(self.frame.height)
-        numbers = self.numbers(name, "weight")
+        numbers = self.numbers(name, what)
         self._refuse_first(
-            bad_weights(numbers), lambda row: f"{weight_problem(numbers[row])}; correct it or drop the row"
+            bad_weights(numbers), lambda row: f"{weight_problem(numbers[row], what)}; correct it or drop the row"
         )
         return numbers
 

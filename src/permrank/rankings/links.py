@@ -1,4 +1,4 @@
-"""Links between users: who is whose friend, trusts whom or is like whom, kept by id like all that is known of users."""
+"""Links between users, by id: friendship, trust, likeness."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class Links:
 
     def among(self, ids: pl.Series) -> Edges:
         """Who is linked with whom among these users, which are sorted, whatever the direction."""
-        known = pl.DataFrame({"user": ids, "index": np.arange(len(ids))})
-        both = self.frame.join(known, on="user").join(known.rename({"user": "friend", "index": "other"}), on="friend")
+        users = pl.DataFrame({"user": ids, "index": np.arange(len(ids))})
+        both = self.frame.join(users, on="user").join(users.rename({"user": "friend", "index": "other"}), on="friend")
         one, other, weights = (both[name].to_numpy() for name in ("index", "other", "weight"))
         # A sparse matrix adds up what comes twice, and far quicker than groups of a frame.
         matrix = sp.csr_array((weights, (np.minimum(one, other), np.maximum(one, other))), (len(ids), len(ids)))
@@ -90,13 +90,13 @@ class Links:
         return {"learnt": self.learnt, **{series.name: series.to_list() for series in self.frame}}
 
     @classmethod
-    def from_dict(cls, found: Named, dtype: pl.DataType) -> Links:
+    def from_dict(cls, lists: Named, dtype: pl.DataType) -> Links:
         """What `to_dict` gave; anything else raises a `ValueError`."""
         frame = pl.DataFrame(
             [
-                pl.Series("user", found["user"], dtype=dtype, strict=True),
-                pl.Series("friend", found["friend"], dtype=dtype, strict=True),
-                pl.Series("weight", found["weight"], dtype=pl.Float64, strict=True),
+                pl.Series("user", lists["user"], dtype=dtype, strict=True),
+                pl.Series("friend", lists["friend"], dtype=dtype, strict=True),
+                pl.Series("weight", lists["weight"], dtype=pl.Float64, strict=True),
             ]
         )
         weights = frame["weight"].to_numpy()
@@ -104,7 +104,7 @@ class Links:
             raise ValueError("links are not whole")
         if frame.select("user", "friend").is_duplicated().any() or (frame["user"] == frame["friend"]).any():
             raise ValueError("a link comes twice, or of somebody to themselves")
-        return cls(frame.sort("user", "friend"), bool(found["learnt"]))
+        return cls(frame.sort("user", "friend"), bool(lists["learnt"]))
 
 
 def links_of(
@@ -165,21 +165,21 @@ def links_of_groups(users: pl.Series, groups: pl.Series) -> Links:
     return Links(made.group_by("user", "friend").agg(pl.col("weight").sum()).sort("user", "friend"))
 
 
-def links_of_similar(known: Attributes, k: int) -> Links:
-    """Links of every user of whom something is known to the k nearest, weighted 1 / (1 + (distance / s)²).
+def links_of_similar(attributes: Attributes, k: int) -> Links:
+    """Links of every user with attributes to the k nearest, weighted 1 / (1 + (distance / s)²).
 
     s is the median distance of those who differ. Attributes are encoded as for models (rankings/features.py), without
     curves, and each counts alike: the columns of an attribute have a total variance of 1.
     """
-    columns = known.features if known.features is not None else tuple(known.frame.columns[1:])
-    features = Features.learnt_from(replace(known, features=columns))
+    columns = attributes.features if attributes.features is not None else tuple(attributes.frame.columns[1:])
+    features = Features.learnt_from(replace(attributes, features=columns))
     chosen = [] if features is None else [not column.attribute.endswith(", curve") for column in features.columns]
     if features is None or not any(chosen):
         raise InputError(
             "no attribute of users says who is similar: text and identifiers do not; add numbers or categories "
             "by with_users(frame)"
         )
-    ids = known.frame["user"]
+    ids = attributes.frame["user"]
     table, groups = features.of(ids)[:, chosen], features.groups[chosen]
     for group in np.unique(groups):
         spread = float(np.sqrt(np.sum(table[:, groups == group].var(axis=0))))
@@ -205,21 +205,21 @@ def nearest_rows(table: Float64Array, k: int) -> tuple[Int64Array, Int64Array, F
     counts = np.bincount(of_row, minlength=len(points))
     members = np.argsort(of_row, kind="stable")  # rows of the first point, of the second ...
     begins = np.cumsum(counts) - counts
-    place = np.empty(len(table), np.int64)
-    place[members] = np.arange(len(table)) - np.repeat(begins, counts)
+    index = np.empty(len(table), np.int64)
+    index[members] = np.arange(len(table)) - np.repeat(begins, counts)
     size = min(k + 1, len(points))
     both = KDTree(points).query(points, size)
-    found, near = _own_first(*(np.reshape(each, (len(points), size)) for each in both))
+    distance, near = _own_first(*(np.reshape(each, (len(points), size)) for each in both))
     rows, parts, left = np.arange(len(table)), [], np.full(len(table), k)
     for turn in range(size):
         point = near[of_row, turn]
         taken = np.minimum(left, counts[point] - (turn == 0))
-        # In the ring of one's own point the next; elsewhere a part of the ring by one's own place.
-        begin = place + 1 if turn == 0 else place * taken
+        # In the ring of one's own point the next; elsewhere a part of the ring by one's own index.
+        begin = index + 1 if turn == 0 else index * taken
         for step in range(int(taken.max(initial=0))):
             these = rows[taken > step]
             chosen = (begin[these] + step) % counts[point[these]]
-            parts.append((these, members[begins[point[these]] + chosen], found[of_row[these], turn]))
+            parts.append((these, members[begins[point[these]] + chosen], distance[of_row[these], turn]))
         left = left - taken
     if not parts:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
@@ -227,8 +227,8 @@ def nearest_rows(table: Float64Array, k: int) -> tuple[Int64Array, Int64Array, F
     return first, second, np.asarray(distances, np.float64)
 
 
-def _own_first(found: Array, near: Array) -> tuple[Array, Array]:
+def _own_first(distance: Array, near: Array) -> tuple[Array, Array]:
     """Neighbours of each point with the point itself in front, whatever rounding says."""
     own = np.arange(len(near))[:, None]
     order = np.argsort(near != own, axis=1, kind="stable")
-    return np.take_along_axis(found, order, axis=1), np.take_along_axis(near, order, axis=1)
+    return np.take_along_axis(distance, order, axis=1), np.take_along_axis(near, order, axis=1)

@@ -10,7 +10,7 @@ import polars as pl
 
 from permrank.errors import InputError, shown
 from permrank.ragged import indptr_of
-from permrank.rankings.build import bad_weights, lay_out, weight_problem
+from permrank.rankings.build import check_weights, lay_out
 from permrank.rankings.choice_sets import Unlisted, check_unlisted, warn_of_choice_set
 from permrank.rankings.vocabulary import Vocabulary, encode, id_series
 from permrank.types import Float64Array, Int32Array, UserId
@@ -126,10 +126,7 @@ def _list_weights(weights: Iterable[float] | None, n: int) -> Float64Array:
         raise InputError(f"weights must be numbers: {error}") from error
     if given.shape != (n,):
         raise InputError(f"{given.size} weights for {n} rankings; give one weight for each ranking")
-    bad = bad_weights(given)
-    if bad.any():
-        index = int(np.argmax(bad))
-        raise InputError(f"ranking {index}: {weight_problem(given[index])}")
+    check_weights(given, "ranking")
     return given
 
 
@@ -162,13 +159,18 @@ def to_lists(self: Rankings, user: object = None) -> list[list[Any]]:
     if user is not None:
         index = self.user_index(user)
         chosen = range(int(self.user_indptr[index]), int(self.user_indptr[index + 1]))
-    return [_to_list(self, ranking) for ranking in chosen]
+    lists = []
+    for ranking in chosen:
+        part = slice(int(self.indptr[ranking]), int(self.indptr[ranking + 1]))
+        ids = self.item_ids.take(self.items[part].astype(np.int64)).to_list()
+        blocks = tie_blocks(ids, self.levels[part].tolist())
+        lists.append([block[0] if len(block) == 1 else set(block) for block in blocks])
+    return lists
 
 
-def _to_list(rankings: Rankings, ranking: int) -> list[Any]:
-    part = slice(int(rankings.indptr[ranking]), int(rankings.indptr[ranking + 1]))
-    ids = rankings.item_ids.take(rankings.items[part].astype(np.int64)).to_list()
-    blocks: list[list[Any]] = [[] for _ in range(int(rankings.levels[part][-1]) + 1)]
-    for name, level in zip(ids, rankings.levels[part], strict=True):
-        blocks[level].append(name)
-    return [block[0] if len(block) == 1 else set(block) for block in blocks]
+def tie_blocks(entries: list[Any], levels: list[int]) -> list[list[Any]]:
+    """Entries of one ranking by tie block."""
+    blocks: list[list[Any]] = [[] for _ in range(levels[-1] + 1)]
+    for entry, level in zip(entries, levels, strict=True):
+        blocks[level].append(entry)
+    return blocks

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import cached_property
 from itertools import starmap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import DTypeLike
 
 from permrank.processes import refuse_after_fork
-from permrank.ragged import new_blocks, owners, read_only
+from permrank.ragged import ItemView, entries_by_item, new_blocks, owners, read_only
 from permrank.rankings import constructors, joining, lists, selection, with_attributes
 from permrank.rankings.build import compact
-from permrank.rankings.item_view import ItemView, entries_by_item
 from permrank.rankings.vocabulary import Vocabulary
 from permrank.types import Array, Float64Array, Int32Array, Int64Array
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from permrank.rankings.attributes import AttributeKind
     from permrank.rankings.describe import Description
+
+T = TypeVar("T")
 
 _PIECE = 2**20
 
@@ -115,6 +118,20 @@ class Rankings:
         for array in self._arrays:
             array.setflags(write=False)
 
+    @cached_property
+    def _derived(self) -> dict[Callable[..., Any], Any]:
+        return {}
+
+    def _once(self, make: Callable[[Rankings], T]) -> T:
+        """What a function makes of these rankings, made once and kept with them."""
+        if make not in self._derived:
+            self._derived[make] = make(self)
+        made: T = self._derived[make]
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_derived"}
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for array in self._arrays:
@@ -126,10 +143,10 @@ class Rankings:
         return [array for array in [*arrays, self.counts] if array is not None]
 
     def _attached(self, entries: Any = slice(None)) -> dict[str, Any]:
-        """What else is known, of some of the entries: options of `Rankings` that are made of these."""
+        """Ratings and counts of some entries, and ``anonymous``: options of `Rankings` that are made of these."""
         named = {"ratings": self.ratings, "counts": self.counts}
-        known = {name: array[entries] for name, array in named.items() if array is not None}
-        return known | {"anonymous": self.anonymous}
+        attached = {name: array[entries] for name, array in named.items() if array is not None}
+        return attached | {"anonymous": self.anonymous}
 
     @classmethod
     def _trusted(cls, *arrays: Any, **options: Any) -> Rankings:
@@ -168,12 +185,12 @@ class Rankings:
 
     @property
     def item_attributes(self) -> pl.DataFrame:
-        """What is known of each item, in the order of `item_ids`: ``item``, and what `with_items` gave."""
+        """Attributes of each item, in the order of `item_ids`: ``item``, and what `with_items` gave."""
         return self.item_ids.table
 
     @property
     def user_attributes(self) -> pl.DataFrame:
-        """What is known of each user, in the order of `user_ids`: ``user``, and what `with_users` gave."""
+        """Attributes of each user, in the order of `user_ids`: ``user``, and what `with_users` gave."""
         return self.user_ids.table
 
     # Sizes and views
@@ -189,6 +206,9 @@ class Rankings:
         """Ids of the items."""
         refuse_after_fork()
         return self._item_ids
+
+    def _ids_of(self, kind: AttributeKind) -> Vocabulary:
+        return self.item_ids if kind == "item" else self.user_ids
 
     @property
     def n_users(self) -> int:
@@ -267,7 +287,7 @@ class Rankings:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over all that is ranked; equal for equal rankings, whatever else is known of users and items."""
+        """SHA-256 over all that is ranked; equal for equal rankings, whatever the attributes of users and items."""
         digest = hashlib.sha256()
         for vocabulary in (self.user_ids, self.item_ids):
             digest.update(repr((vocabulary.is_integer, len(vocabulary))).encode())

@@ -1,16 +1,16 @@
-"""Rankings made from other rankings: parts, merged ballots, completed lists, broken ties."""
+"""Rankings made from other rankings: parts, parts for validation, merged ballots, completed lists, broken ties."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from permrank.errors import InputError, argument
 from permrank.ragged import indptr_of, positions, ranges
-from permrank.randomness import generator
+from permrank.randomness import Seed, generator
 from permrank.rankings.build import check_sums, renumbered
 from permrank.rankings.vocabulary import Vocabulary, encode
 from permrank.types import Array, BoolArray
@@ -35,9 +35,7 @@ def select(self: Rankings, users: Iterable[object] | None = None, items: Iterabl
     >>> rankings.select(items=["toro", "uni"]).lists()
     [['toro', 'uni']]
     """
-    keep_user = _mask(self.user_ids, users)
-    keep_item = _mask(self.item_ids, items)
-    return _forget(restrict(self, keep_user, keep_item), self, keep_user, keep_item)
+    return restrict(self, _mask(self.user_ids, users), _mask(self.item_ids, items), forget=True)
 
 
 def drop(self: Rankings, users: Iterable[object] = (), items: Iterable[object] = ()) -> Rankings:
@@ -49,16 +47,7 @@ def drop(self: Rankings, users: Iterable[object] = (), items: Iterable[object] =
     >>> pr.Rankings.from_lists({"ann": ["toro", "ebi"], "bob": ["ebi"]}).drop(users=["bob"]).n_users
     1
     """
-    keep_user, keep_item = ~_mask(self.user_ids, users), ~_mask(self.item_ids, items)
-    return _forget(restrict(self, keep_user, keep_item), self, keep_user, keep_item)
-
-
-def _forget(left: Rankings, before: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> Rankings:
-    """Nothing is known any more of who and what was left out; of those that have no ranking at all, still."""
-    for kept, keep, had in ((left.user_ids, keep_user, before.user_ids), (left.item_ids, keep_item, before.item_ids)):
-        if kept.attributes is not None and not keep.all():
-            kept.attributes = kept.attributes.without(had.ids.filter(~keep))
-    return left
+    return restrict(self, ~_mask(self.user_ids, users), ~_mask(self.item_ids, items), forget=True)
 
 
 def _mask(vocabulary: Vocabulary, chosen: Iterable[object] | None) -> BoolArray:
@@ -69,8 +58,8 @@ def _mask(vocabulary: Vocabulary, chosen: Iterable[object] | None) -> BoolArray:
     return mask
 
 
-def restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> Rankings:
-    """Only the users and items that are marked; what is known of the others is kept."""
+def restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray, *, forget: bool = False) -> Rankings:
+    """Only the users and items that are marked; attributes of the others are kept, or forgotten."""
     user_of_ranking = rankings.ranking_users
     keep_entry = np.repeat(keep_user[user_of_ranking], rankings.lengths) & keep_item[rankings.items]
     left = np.bincount(rankings.entry_rankings()[keep_entry], minlength=rankings.n_rankings)
@@ -85,10 +74,77 @@ def restrict(rankings: Rankings, keep_user: BoolArray, keep_item: BoolArray) -> 
         items=new_item[rankings.items[keep_entry]],
         levels=renumbered(rankings.levels[keep_entry], indptr),
         weights=rankings.weights[keep_ranking],
-        user_ids=Vocabulary(rankings.user_ids.ids.filter(keep_user), "user", rankings.user_ids.attributes),
-        item_ids=Vocabulary(rankings.item_ids.ids.filter(keep_item), "item", rankings.item_ids.attributes),
+        user_ids=_kept(rankings.user_ids, keep_user, forget=forget),
+        item_ids=_kept(rankings.item_ids, keep_item, forget=forget),
         **rankings._attached(keep_entry),
     )
+
+
+def _kept(vocabulary: Vocabulary, keep: BoolArray, *, forget: bool) -> Vocabulary:
+    attributes = vocabulary.attributes
+    if forget and attributes is not None and not keep.all():  # of ids without any ranking, what was known still is
+        attributes = attributes.without(vocabulary.ids.filter(~keep))
+    return Vocabulary(vocabulary.ids.filter(keep), vocabulary.kind, attributes)
+
+
+class Parts(NamedTuple):
+    """Two parts of the same rankings, over the same users and items."""
+
+    train: Rankings
+    test: Rankings
+
+
+def hold_out(rankings: Rankings, share: float = 0.2, *, min_length: int = 3, seed: Seed = 0) -> Parts:
+    """Hold out a share of the entries of every ranking, at random; at least one, and never all.
+
+    Parameters
+    ----------
+    rankings : Rankings
+    share : float
+        Between 0 and 1.
+    min_length : int
+        Shorter rankings stay whole in the training part.
+    seed : int, None or numpy.random.Generator
+
+    Returns
+    -------
+    train, test : Rankings
+        Over the same users and items.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> train, test = pr.hold_out(pr.Rankings.from_lists({"ann": list("abcde"), "bob": ["a"]}), 0.4)
+    >>> train.n_entries, test.n_entries, test.n_users
+    (4, 2, 2)
+    """
+    held = held_out_entries(rankings, share, min_length=min_length, seed=seed)
+    return Parts(keep_entries(rankings, ~held), keep_entries(rankings, held))
+
+
+def held_out_entries(rankings: Rankings, share: float, *, min_length: int = 3, seed: Seed = 0) -> BoolArray:
+    """Mark the entries that `hold_out` puts into the test part."""
+    if not 0 < share < 1:
+        raise InputError(f"share={share!r}, expected a number between 0 and 1")
+    lengths, owner = rankings.lengths, rankings.entry_rankings()
+    order = np.lexsort((generator(seed).random(rankings.n_entries), owner))
+    position = np.empty(rankings.n_entries, np.int64)
+    position[order] = np.arange(rankings.n_entries) - rankings.indptr[owner]
+    wanted = np.clip(np.round(share * lengths), 1, np.maximum(lengths - 1, 1)).astype(np.int64)
+    wanted[lengths < max(min_length, 2)] = 0
+    return np.asarray(position < wanted[owner])
+
+
+def keep_entries(rankings: Rankings, keep: BoolArray) -> Rankings:
+    """Only these entries, all users and all items; rankings that lose all their entries are dropped."""
+    n_rankings = rankings.n_rankings
+    left = np.add.reduceat(keep, rankings.indptr[:-1], dtype=np.int64) if n_rankings else np.zeros(0, np.int64)
+    kept = left > 0
+    indptr = indptr_of(left[kept])
+    return rankings._with(
+        user_indptr=indptr_of(kept)[rankings.user_indptr], indptr=indptr, items=rankings.items[keep],
+        levels=renumbered(rankings.levels[keep], indptr), weights=rankings.weights[kept], **rankings._attached(keep),
+    )  # fmt: skip
 
 
 def merged(self: Rankings) -> Rankings:

@@ -9,12 +9,12 @@ from permrank.processes import refuse_after_fork
 from permrank.ragged import first_entries, owners
 from permrank.rankings.build import (
     MOST_RATING,
-    bad_weights,
+    Block,
     blocks,
+    check_weights,
     inverted_entries,
     rating_problem,
     repeated_rows,
-    weight_problem,
 )
 from permrank.rankings.rankings import Rankings
 from permrank.types import BoolArray, Int64Array
@@ -51,39 +51,29 @@ def check_arrays(rankings: Rankings) -> None:
     if any(array is not None and array.shape != (n_entries,) for array in of_entries):
         raise InputError(f"levels, ratings and counts must have one value for each of the {n_entries} entries")
     _refuse(np.diff(rankings.indptr) == 0, "ranking", "is empty; leave it out")
-    heavy = bad_weights(rankings.weights)
-    if heavy.any():
-        first = int(np.argmax(heavy))
-        raise InputError(f"ranking {first}: {weight_problem(rankings.weights[first])}")
-    for first, last in blocks(rankings.indptr):
-        _check_entries(rankings, first, last)
+    check_weights(rankings.weights, "ranking")
+    for block in blocks(rankings.indptr):
+        _check_entries(rankings, block)
 
 
 def order_in_ties(rankings: Rankings) -> Int64Array | None:
     """Order that sorts the items inside every tie, or None if they are: equal rankings have equal arrays."""
-    if not any(_are_unordered(rankings, *block) for block in blocks(rankings.indptr)):
+    if not any(_are_unordered(rankings, block) for block in blocks(rankings.indptr)):
         return None
     return np.lexsort((rankings.items, rankings.levels, rankings.entry_rankings()))
 
 
-def _are_unordered(rankings: Rankings, first: int, last: int) -> bool:
-    bounds = rankings.indptr[first : last + 1]
-    part = slice(int(bounds[0]), int(bounds[-1]))
-    same_block = (np.diff(rankings.levels[part]) == 0) & ~first_entries(bounds - bounds[0])[1:]
-    return bool((same_block & (np.diff(rankings.items[part]) < 0)).any())
+def _are_unordered(rankings: Rankings, block: Block) -> bool:
+    tied = (np.diff(rankings.levels[block.entries]) == 0) & ~first_entries(block.indptr)[1:]
+    return bool((tied & (np.diff(rankings.items[block.entries]) < 0)).any())
 
 
-def _check_entries(rankings: Rankings, first: int, last: int) -> None:
+def _check_entries(rankings: Rankings, block: Block) -> None:
     """Raise unless the entries of some rankings are right."""
-    start, indptr = int(rankings.indptr[first]), rankings.indptr[first : last + 1] - rankings.indptr[first]
-    part = slice(start, start + int(indptr[-1]))
+    part, indptr, start = block.entries, block.indptr, block.entries.start
     items, levels = rankings.items[part], rankings.levels[part]
     if rankings.counts is not None:
-        counts = rankings.counts[part]
-        heavy = bad_weights(counts)
-        if heavy.any():
-            at = int(np.argmax(heavy))
-            raise InputError(f"entry {start + at}: {weight_problem(counts[at], 'count')}")
+        check_weights(rankings.counts[part], "entry", "count", start)
     _refuse((items < 0) | (items >= rankings.n_items), "entry", "has an item that does not exist", start)
     starts, step = first_entries(indptr), np.diff(levels)
     _refuse(starts & (levels != 0), "entry", "begins a ranking but its level is not 0", start)
@@ -106,7 +96,9 @@ def _check_entries(rankings: Rankings, first: int, last: int) -> None:
     repeat = repeated_rows(owner, items, rankings.n_items)
     if repeat is not None:
         item = rankings.item_ids[items[repeat[1]]]
-        raise InputError(f"entry {start + repeat[1]}: item {item!r} comes twice in ranking {first + owner[repeat[1]]}")
+        raise InputError(
+            f"entry {start + repeat[1]}: item {item!r} comes twice in ranking {block.first + owner[repeat[1]]}"
+        )
 
 
 def _refuse(bad: BoolArray, what: str, complaint: str, start: int = 0) -> None:

@@ -38,7 +38,7 @@ class Vocabulary:
     kind : str
         What the ids stand for, used in messages: ``"user"`` or ``"item"``.
     attributes : Attributes, optional
-        What is known of them. Two vocabularies with the same ids are equal, whatever is known of them.
+        Titles and columns by id. Two vocabularies with the same ids are equal, whatever their attributes.
 
     Examples
     --------
@@ -136,10 +136,10 @@ class Vocabulary:
         """Ids of several indices."""
         return self._ids.gather(indices)
 
-    # What is known of the ids
+    # Attributes and titles
 
     def with_attributes(self, attributes: Attributes | None) -> Vocabulary:
-        """The same ids, of which this is known, beside what is known already."""
+        """The same ids with these attributes beside those that they have."""
         if attributes is not None and len(self) and attributes.frame[self.kind].dtype != self._ids.dtype:
             raise InputError(
                 f"{self.kind} ids of the attributes are {attributes.frame[self.kind].dtype}, not {self._ids.dtype}"
@@ -149,7 +149,7 @@ class Vocabulary:
 
     @cached_property
     def table(self) -> pl.DataFrame:
-        """What is known of each id, in their order: first the ids, then the attributes, nulls where nothing is known.
+        """Attributes of each id, in the order of the ids, which come first; null for ids without attributes.
 
         The column of titles is called ``title``, whatever else it is called.
         """

@@ -64,21 +64,23 @@ def passing(ids: Vocabulary, where: object) -> BoolArray:
         if name not in table.columns:
             raise _unknown_column(name, table)
     try:
-        found = table.select(where.alias("passes"))["passes"]
+        passes = table.select(where.alias("passes"))["passes"]
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise InputError(f"where cannot be computed from the attributes: {str(error).splitlines()[0]}") from error
-    if found.dtype != pl.Boolean or len(found) != len(ids):
-        raise InputError(f"where gives {found.dtype} of length {len(found)}, expected true or false of each {ids.kind}")
-    return np.asarray(found.fill_null(value=False).to_numpy(), bool)
+    if passes.dtype != pl.Boolean or len(passes) != len(ids):
+        raise InputError(
+            f"where gives {passes.dtype} of length {len(passes)}, expected true or false of each {ids.kind}"
+        )
+    return np.asarray(passes.fill_null(value=False).to_numpy(), bool)
 
 
 def parse_where(text: str, table: pl.DataFrame) -> pl.Expr:
     """The expression of a condition in text, about the columns of a table."""
     parser = _Parser(_tokens(text), table, text)
-    found = parser.any_of()
+    condition = parser.any_of()
     if parser.next is not None:
         raise parser.error(f"{shown(parser.next.text)} is not expected there")
-    return found
+    return condition
 
 
 class _Token(NamedTuple):
@@ -90,16 +92,16 @@ class _Token(NamedTuple):
 
 
 def _tokens(text: str) -> list[_Token]:
-    found, at = [], 0
+    tokens, at = [], 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
         if match is None:
             raise InputError(f"where {shown(text)}: {shown(text[at:].strip()[:20])} cannot be read; {_EXAMPLE}")
         symbol, *quoted, bare = match.groups()
         inside = next((part for part in quoted if part is not None), None)
-        found.append(_Token(symbol or bare) if inside is None else _Token(inside, quoted=True))
+        tokens.append(_Token(symbol or bare) if inside is None else _Token(inside, quoted=True))
         at = match.end()
-    return found
+    return tokens
 
 
 class _Parser:
@@ -125,24 +127,24 @@ class _Parser:
             raise self.error(f"{word!r} is missing")
 
     def any_of(self) -> pl.Expr:
-        found = self.all_of()
+        condition = self.all_of()
         while self.take(_OR):
-            found = found | self.all_of()
-        return found
+            condition = condition | self.all_of()
+        return condition
 
     def all_of(self) -> pl.Expr:
-        found = self.simple()
+        condition = self.simple()
         while self.take(_AND):
-            found = found & self.simple()
-        return found
+            condition = condition & self.simple()
+        return condition
 
     def simple(self) -> pl.Expr:
         if self.take(_NOT):
             return ~self.simple()
         if self.take("("):
-            found = self.any_of()
+            condition = self.any_of()
             self.need(")")
-            return found
+            return condition
         return self.test(self.column())
 
     def column(self) -> pl.Series:
@@ -158,15 +160,15 @@ class _Parser:
         if self.next is not None and self.next.quoted:
             self.at += 1
             return self.tokens[self.at - 1].text
-        found: list[str] = []
+        parts: list[str] = []
         while self.next is not None and not self.next.quoted and not self.next.means(*_WORDS, *_COMPARE, "(", ")", ","):
-            found.append(self.next.text)
+            parts.append(self.next.text)
             self.at += 1
-        if not found:
+        if not parts:
             raise self.error(
                 f"{what} is missing" + (f" before {shown(self.next.text)}" if self.next else " at the end")
             )
-        return " ".join(found)
+        return " ".join(parts)
 
     def test(self, series: pl.Series) -> pl.Expr:
         column = pl.col(series.name)
@@ -176,19 +178,19 @@ class _Parser:
             return column.is_not_null() if negated else column.is_null()
         negated = self.take(_NOT)
         if self.take(_CONTAINS):
-            found = self.contains(series, self.words("a value"))
+            condition = self.contains(series, self.words("a value"))
         elif self.take(_IN):
             self.need("(")
             values = [self.value(series, self.words("a value"))]
             while self.take(","):
                 values.append(self.value(series, self.words("a value")))
             self.need(")")
-            found = pl.any_horizontal([column == value for value in values])
+            condition = pl.any_horizontal([column == value for value in values])
         elif negated:
             raise self.error("after 'not' comes 'contains' or 'in'")
         else:
             return self.comparison(series)
-        return ~found if negated else found
+        return ~condition if negated else condition
 
     def comparison(self, series: pl.Series) -> pl.Expr:
         operator = self.take(*_COMPARE)
@@ -196,11 +198,11 @@ class _Parser:
             if series.dtype != pl.Boolean:
                 raise self.error(f"what of the column {series.name!r}? It needs =, <, >, contains, in or is missing")
             return pl.col(series.name)
-        value = self.value(series, self.words("a value"), only_known=operator in ("=", "==", "!="))
-        found: pl.Expr = _COMPARE[operator](pl.col(series.name), value)
-        return found
+        value = self.value(series, self.words("a value"), existing=operator in ("=", "==", "!="))
+        condition: pl.Expr = _COMPARE[operator](pl.col(series.name), value)
+        return condition
 
-    def value(self, series: pl.Series, text: str, *, only_known: bool = True) -> Any:
+    def value(self, series: pl.Series, text: str, *, existing: bool = True) -> Any:
         """The value that a text means in a column; one that the column never has raises."""
         kind = series.dtype
         if kind.is_numeric():
@@ -219,7 +221,7 @@ class _Parser:
                 raise self.error(f"{series.name!r} holds dates such as 1995-12-31, and not {shown(text)}") from None
         if kind == pl.List:
             raise self.error(f"{series.name!r} holds lists; ask whether it contains {shown(text)}")
-        return _spelling(series, text) if only_known else text
+        return _spelling(series, text) if existing else text
 
     def contains(self, series: pl.Series, text: str) -> pl.Expr:
         if series.dtype == pl.List:
@@ -231,13 +233,13 @@ class _Parser:
 
 def _spelling(series: pl.Series, text: str, name: str | None = None) -> str:
     """A value of a column in its own spelling, case aside; one that is not there raises and names the nearest."""
-    known = series.drop_nulls().unique().sort()
-    if text in known:
+    values = series.drop_nulls().unique().sort()
+    if text in values:
         return text
-    for value in known:
+    for value in values:
         if value.lower() == text.lower():
             return str(value)
-    raise UnknownIdError(f"value of the column {name or series.name!r}", text, known)
+    raise UnknownIdError(f"value of the column {name or series.name!r}", text, values)
 
 
 def _unknown_column(name: str, table: pl.DataFrame) -> UnknownIdError | InputError:

@@ -1,4 +1,4 @@
-"""What is known of items and users beside the rankings: titles, attributes, features and links."""
+"""Side information of items and users: titles, attributes, features and links."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def with_users(self: Rankings, frame: object, *, user: str | None = None, title:
 
 
 def _with(rankings: Rankings, kind: AttributeKind, attributes: Attributes) -> Rankings:
-    vocabulary = rankings.item_ids if kind == "item" else rankings.user_ids
+    vocabulary = rankings._ids_of(kind)
     given = attributes.frame[kind]
     if len(vocabulary) and not given.is_in(vocabulary.ids.implode()).any():
         raise InputError(
@@ -116,28 +116,29 @@ def with_features(self: Rankings, items: Chosen = None, users: Chosen = None) ->
     >>> rankings.with_features(items=dishes).features("item").names
     ['heat', 'fish']
     """
-    found: dict[str, Attributes | None] = {}
+    of_kind: dict[str, Attributes | None] = {}
     nothing_known = []
-    for kind, given in (("item", items), ("user", users)):
+    kinds: tuple[tuple[AttributeKind, Chosen], ...] = (("item", items), ("user", users))
+    for kind, given in kinds:
         rankings = self
         chosen: list[str] | None = None
         if isinstance(given, (list, tuple)) and all(isinstance(name, str) for name in given):
             chosen = list(given)
         elif given is not None and given is not False:
             rankings = with_items(self, given) if kind == "item" else with_users(self, given)
-        known = (rankings.item_ids if kind == "item" else rankings.user_ids).attributes
-        columns = [] if known is None else known.frame.columns[1:]
+        attributes = rankings._ids_of(kind).attributes
+        columns = [] if attributes is None else attributes.frame.columns[1:]
         for name in chosen or ():
             if name not in columns:
                 raise UnknownIdError(f"attribute of {kind}s", name, columns)
-        if known is None or given is False or not columns:
+        if attributes is None or given is False or not columns:
             nothing_known.append(kind)
-            found[f"{kind}s"] = known if known is None else replace(known, features=None)
+            of_kind[f"{kind}s"] = attributes if attributes is None else replace(attributes, features=None)
         else:
-            found[f"{kind}s"] = replace(known, features=tuple(columns if chosen is None else chosen))
-    if len(nothing_known) == len(found) and items is not False and users is not False:
+            of_kind[f"{kind}s"] = replace(attributes, features=tuple(columns if chosen is None else chosen))
+    if len(nothing_known) == len(of_kind) and items is not False and users is not False:
         raise InputError("nothing is known of items or users; pass a frame: with_features(items=, users=)")
-    return _replaced(self, found["items"], found["users"])
+    return _replaced(self, of_kind["items"], of_kind["users"])
 
 
 def with_links(
@@ -213,8 +214,8 @@ def with_links(
 def attached_links(rankings: Rankings, links: Links | None) -> Rankings:
     """The same rankings with these links instead of others."""
     ids = rankings.user_ids.ids
-    known = rankings.user_ids.attributes or Attributes(pl.DataFrame({"user": ids[:0]}), None)
-    return _replaced(rankings, rankings.item_ids.attributes, replace(known, links=links))
+    attributes = rankings.user_ids.attributes or Attributes(pl.DataFrame({"user": ids[:0]}), None)
+    return _replaced(rankings, rankings.item_ids.attributes, replace(attributes, links=links))
 
 
 def _replaced(rankings: Rankings, items: Attributes | None, users: Attributes | None) -> Rankings:
@@ -226,37 +227,37 @@ def _replaced(rankings: Rankings, items: Attributes | None, users: Attributes | 
 
 def features(self: Rankings, kind: AttributeKind) -> Features | None:
     """What models learn from, of ``"item"`` or ``"user"``: how each attribute is encoded; None if nothing is."""
-    return Features.learnt_from((self.item_ids if kind == "item" else self.user_ids).attributes)
+    return Features.learnt_from(self._ids_of(kind).attributes)
 
 
 def links(self: Rankings) -> pl.DataFrame | None:
-    """Who is linked with whom, by id: ``user``, ``friend``, ``weight``; None if nothing is known of that."""
-    known = self.user_ids.attributes
-    return None if known is None or known.links is None else known.links.frame
+    """Who is linked with whom, by id: ``user``, ``friend``, ``weight``; None without links."""
+    attributes = self.user_ids.attributes
+    return None if attributes is None or attributes.links is None else attributes.links.frame
 
 
 def to_learn_from(rankings: Rankings) -> tuple[str, ...]:
-    """Those of `KINDS` that these rankings say are to be learnt from; nothing is worked out."""
+    """Which of `KINDS` models learn from in these rankings; nothing is computed."""
     items, users = rankings.item_ids.attributes, rankings.user_ids.attributes
-    told = (
+    learnt = (
         items is not None and bool(items.features),
         users is not None and bool(users.features),
         users is not None and users.links is not None and users.links.learnt,
     )
-    return tuple(kind for kind, there in zip(KINDS, told, strict=True) if there)
+    return tuple(kind for kind, there in zip(KINDS, learnt, strict=True) if there)
 
 
 def with_featured(rankings: Rankings) -> Rankings:
     """The same rankings over more ids: those of which features, or links, are known though they rank nothing."""
     extra: dict[str, pl.Series | None] = {}
     for ids in (rankings.user_ids, rankings.item_ids):
-        known = ids.attributes
+        attributes = ids.attributes
         parts = []
-        features = Features.learnt_from(known)
+        features = Features.learnt_from(attributes)
         if features is not None and features.columns:
             parts.append(features.attributes.frame[ids.kind])
-        if known is not None and known.links is not None and known.links.learnt:
-            parts += [known.links.frame["user"], known.links.frame["friend"].rename("user")]
+        if attributes is not None and attributes.links is not None and attributes.links.learnt:
+            parts += [attributes.links.frame["user"], attributes.links.frame["friend"].rename("user")]
         some = pl.concat(parts).unique() if parts else None
         extra[ids.kind] = None if some is None else some.filter(~some.is_in(ids.ids.implode()))
     if all(some is None or not len(some) for some in extra.values()):

@@ -148,7 +148,7 @@ def test_the_baseline_is_what_a_list_at_random_would_say(rankings, fitted):
     shares = np.where(np.arange(40) == 3, 0.0, fitted.popularity_)
     shares = shares / shares.sum()
     average = entries._replace(grades=(shares * 10).astype(np.float32))
-    parts, baseline = fitted.estimate_.contributions(average, 3)
+    parts, baseline = fitted.estimate_.scorer.contributions(average, 3, fitted.popularity_)
     assert_allclose(parts.sum(), 0.0, atol=1e-4)
     assert_allclose(baseline, fitted.estimate_.rows(average)[0, 3], rtol=1e-3, atol=1e-3)
 

@@ -1,4 +1,4 @@
-"""Features and links in the factored model: planted ones are found, and what is new is known by them."""
+"""Features and links in the factored model: what it has beside tests/posterior/test_side_information.py."""
 
 import numba
 import numpy as np
@@ -6,12 +6,12 @@ import polars as pl
 import pytest
 
 import permrank as pr
-from permrank.errors import FeaturesWarning, InputError, UnknownIdError
+from permrank.errors import FeaturesWarning, InputError
 from permrank.kernels.luce.likelihood import BRESLOW
 from permrank.learning.shards import LocalEngine, using
 from permrank.posterior import links
 from permrank.posterior.known import Known
-from permrank.posterior.prior_means import ItemPrior, UserPrior, recentre
+from permrank.posterior.prior_means import ScaledItemPrior, UserPrior, recentre
 from permrank.posterior.problem import Problem
 
 N_USERS, N_ITEMS = 300, 60
@@ -33,101 +33,12 @@ def world():
     return rankings, scores
 
 
-@pytest.fixture(scope="module")
-def model(world):
-    return pr.FactoredPlackettLuce(n_factors=3, max_iter=150, seed=1).fit(world[0])
-
-
 def effect(model, item, user=None, level=0.95):
     found = model.effects(level).filter(
         (pl.col("of") == "score") & (pl.col("item_feature") == item)
         & (pl.col("user_feature").is_null() if user is None else pl.col("user_feature") == user)
     )  # fmt: skip
     return found.row(0, named=True)
-
-
-def test_planted_effects_are_found(model):
-    assert len(model.item_effects_) > 2 * len(model.item_draws_)  # also from sweeps with a fold held out
-    sweet, pair, noise = effect(model, "sweet"), effect(model, "salty", "age"), effect(model, "noise", "luck")
-    # Planted are 0.9 and 1.2 times the deviations, which are near 1.
-    assert 0.4 < sweet["low"] < sweet["high"] < 1.5
-    assert 0.4 < pair["low"] < pair["high"] < 2.2
-    assert abs(noise["mean"]) < 0.15
-    assert abs(effect(model, "noise")["mean"]) < 0.25
-
-
-def test_cold_start_items_are_ranked_as_well_as_the_posterior_says(model, world):
-    rankings, scores = world
-    cold = list(range(50, 60))
-    assert not set(cold) & set(rankings.item_ids)
-    right, expected = [], []
-    rng = np.random.default_rng(0)
-    for user in range(0, N_USERS, 2):
-        a, b = rng.permutation(cold)[:2].tolist()
-        chance = 1.0 / (1.0 + np.exp(scores[user, b] - scores[user, a]))  # what the planted model says
-        p = model.prefers(user, a, b)
-        right.append(chance * p + (1 - chance) * (1 - p))
-        expected.append(p**2 + (1 - p) ** 2)
-    # The expected mass on what happens, under the truth and under the posterior itself.
-    assert np.mean(right) > 0.6
-    assert abs(np.mean(right) - np.mean(expected)) < 0.06
-    correlation = np.corrcoef(model.score(0)[50:], scores[0, 50:])[0, 1]
-    assert correlation > 0.6
-
-
-def test_recommend_includes_new_items_when_asked(model):
-    usual, more = model.recommend(3, k=60), model.recommend(3, k=60, include_new=True)
-    assert set(usual["item"]) == set(range(50)) - set(model.rankings_.lists(3)[0])
-    assert set(more["item"]) - set(usual["item"]) == set(range(50, 60))
-    said = dict(more.select("item", "stands_on").rows())
-    assert {said[item] for item in range(50, 60)} == {"features"}
-    assert {said[item] for item in usual["item"]} == {"rankings"}
-    assert set(model.rank(3, [50, 0, 55])["item"]) == {0, 50, 55}
-
-
-def test_new_users_are_known_by_their_features(model):
-    old, young = (model.score(model.fold_in([], features={"age": age}), range(60)) for age in (2.0, -2.0))
-    features = model.rankings_.features("item")
-    salty = features.of(range(60))[:, features.names.index("salty")]
-    assert np.corrcoef(old - young, salty)[0, 1] > 0.8
-    with pytest.raises(UnknownIdError, match="agee"):
-        model.fold_in([], features={"agee": 1.0})
-    with pytest.raises(InputError, match="no links"):
-        model.fold_in([], friends=[1])
-
-
-def test_a_new_item_by_features_and_by_lists(model, world):
-    features = world[0].features("item")
-    like = {"sweet": 2.0, "salty": 0.0, "noise": 0.0}
-    more = model.fold_in_item(99, features=like)
-    assert more.item_ids.ids.to_list()[-1] == 99
-    assert len(model.item_ids) == 60
-    sweet = features.of(range(60))[:, 0]
-    worst = int(np.argmin(sweet))
-    assert np.mean([more.prefers(user, 99, worst) for user in range(0, 40, 4)]) > 0.7
-    lists = {user: [*model.rankings_.lists(user)[0][:6], 99] for user in range(120)}
-    disliked = model.fold_in_item(99, features=like, rankings=pr.Rankings.from_lists(lists))
-    before, after = (np.mean([each.prefers(user, 99, 7) for user in range(0, 40, 4)]) for each in (more, disliked))
-    assert after < before - 0.1
-    with pytest.raises(InputError, match="knows item 5"):
-        model.fold_in_item(5)
-    with pytest.raises(InputError, match="no ranking mentions"):
-        model.fold_in_item(99, rankings=pr.Rankings.from_lists({1: [2, 3]}))
-
-
-def test_files_and_checkpoints_keep_all_of_it(model, world, tmp_path):
-    model.save(tmp_path / "m.permrank")
-    again = pr.load(tmp_path / "m.permrank")
-    assert again.effects().equals(model.effects())
-    assert again.prefers(1, 55, 3) == model.prefers(1, 55, 3)
-    data = world[0].select(users=range(60)).with_links({"user": list(range(30)), "friend": list(range(30, 60))})
-    small = pr.FactoredPlackettLuce(n_factors=2, max_iter=16, seed=2)
-    whole = small.clone().fit(data)
-    broken = small.clone().fit(data, checkpoint=tmp_path / "c", callback=lambda progress: progress.iteration == 9)
-    assert broken.n_iter_ < 16
-    went_on = small.clone().fit(data, checkpoint=tmp_path / "c")
-    np.testing.assert_array_equal(went_on.item_draws_, whole.item_draws_)
-    np.testing.assert_array_equal(went_on.link_strength_, whole.link_strength_)
 
 
 def test_the_same_bits_for_any_number_of_shards_and_threads(world, monkeypatch):
@@ -148,49 +59,17 @@ def test_the_same_bits_for_any_number_of_shards_and_threads(world, monkeypatch):
     assert not np.array_equal(other.link_strength_, whole.link_strength_)
 
 
-def test_friends_are_found_alike_and_strangers_not():
-    rng = np.random.default_rng(5)
-    n_users, n_items = 240, 40
-    groups = np.arange(n_users) % 60
-    tastes, items = rng.normal(size=(60, 2))[groups], rng.normal(size=(n_items, 2))
-    scores, lists = 1.2 * tastes @ items.T, {}
-    for user in range(n_users):
-        some = rng.permutation(n_items)[:12]
-        lists[user] = some[np.argsort(-(scores[user, some] + rng.gumbel(size=12)))].tolist()
-    rankings = pr.Rankings.from_lists(lists)
-    friends = rankings.with_users({"user": np.arange(n_users), "home": groups.astype(str)}).with_links(groups="home")
-    strangers = {"user": rng.permutation(n_users), "friend": rng.permutation(n_users)}
-    options = {"n_factors": 2, "max_iter": 120, "seed": 1}
-    found = pr.FactoredPlackettLuce(**options).fit(friends)
-    none = pr.FactoredPlackettLuce(**options).fit(rankings.with_links(strangers))
-    tau, chance = (float(np.median(each.link_strength_)) for each in (found, none))
-    assert tau > 10 * chance
-    plain = pr.FactoredPlackettLuce(**options).fit(rankings)
-    alike, alone, strange = (
-        np.mean([np.corrcoef(each.score(u), scores[u])[0, 1] for u in range(n_users)]) for each in (found, plain, none)
-    )
-    assert alike > alone + 0.04
-    assert strange > alone - 0.01
-    # Somebody new with friends has their taste.
-    new = found.fold_in([], friends=[0, 60, 120, 180])
-    assert np.corrcoef(found.score(new), scores[0])[0, 1] > 0.3
-
-
-def test_people_without_friends_are_asked_like_anybody_else(world):
+def test_what_explains_a_score_adds_up_with_friends_and_without(world):
     data = world[0].select(users=range(40)).with_links({"user": list(range(10)), "friend": list(range(10, 20))})
     model = pr.FactoredPlackettLuce(n_factors=2, max_iter=16, seed=2).fit(data)
     for user in (0, 30, model.fold_in([1, 2], friends=[])):
-        assert 0.0 < model.prefers(user, 1, 2) < 1.0
         np.testing.assert_allclose(model.explain(user, 3)["contribution"].sum(), model.score(user, [3])[0], rtol=1e-9)
-    alone, linked = (model.score(model.fold_in([1, 2], friends=friends)) for friends in (None, [0, 3]))
-    np.testing.assert_array_equal(model.score(user), alone)
-    assert np.abs(linked - alone).max() > 0.0  # the control
 
 
 def test_a_shift_of_all_users_is_drawn_as_the_priors_have_it(world):
     data = world[0].select(users=range(40)).with_links({"user": list(range(20)), "friend": list(range(20, 40))})
     problem = Problem.of(data, BRESLOW, shuffle=False, intercepts=True, known=Known.of(data))
-    items, users = ItemPrior(problem, 2, 1.0), UserPrior(problem, 2)
+    items, users = ScaledItemPrior(problem, 2, 1.0), UserPrior(problem, 2)
     users.tau, rng = 1.5, np.random.default_rng(4)
     theta, draws = rng.normal(size=(data.n_items, 3)), rng.normal(size=(40, 2)) + 0.3
     items.update(theta, rng=rng)
@@ -230,6 +109,10 @@ def test_point_estimates_say_what_they_do_not_learn_from(world):
     plain = model.clone().fit(rankings.with_features(items=False, users=False).with_links(False))
     np.testing.assert_array_equal(plain.item_draws_, model.item_draws_)
     assert model.effects().height == 0
+    linked = rankings.with_links({"user": [0, 1], "friend": [2, 3]})
+    with pytest.warns(FeaturesWarning, match="links"):
+        befriended = model.clone().fit(linked)
+    assert befriended.prefers(0, 1, 2) == plain.prefers(0, 1, 2)
     listed = rankings.lists(rankings.user_ids[0])[0]
     for known in ({"features": {}}, {"friends": [rankings.user_ids[1]]}):
         with pytest.raises(InputError, match="the model has learnt from no"):

@@ -7,7 +7,7 @@ from scipy.special import expit
 
 import permrank as pr
 from permrank.errors import ConvergenceWarning, InputError
-from permrank.rankings.hold_out import hold_out, keep_entries
+from permrank.rankings.selection import hold_out, keep_entries
 from permrank.testing import ModelContract
 
 ALL = frozenset(

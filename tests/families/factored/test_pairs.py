@@ -9,7 +9,8 @@ from scipy.special import expit
 
 import permrank as pr
 from permrank.families.factored import undamped
-from permrank.families.factored.side_information import near_modes, said_by
+from permrank.families.factored.model import _near_modes
+from permrank.posterior.side_information import evidence_of
 
 N_ITEMS = 12
 
@@ -47,9 +48,9 @@ def people(model):
 def test_roots_are_those_of_the_covariance_of_draws(model):
     for user in people(model):
         person = model.person(user)
-        said, near = said_by(model.fitted_, person), near_modes(model.fitted_, person)
-        modes, roots = undamped.user_roots(model.estimate_, said, near)
-        draws = undamped.user_draws(model.estimate_, said, near, 20_000)
+        evidence, near = evidence_of(model.fitted_, person), _near_modes(model.fitted_, person)
+        modes, roots = undamped.user_roots(model.estimate_, evidence, near)
+        draws = undamped.user_draws(model.estimate_, evidence, near, 20_000)
         for mode, root, drawn in zip(modes, roots, draws, strict=True):
             whitened = np.linalg.solve(root.T, (drawn - mode).T)
             assert_allclose(np.cov(whitened), np.eye(len(mode)), rtol=0, atol=0.06)
@@ -62,7 +63,7 @@ def test_pairs_are_averages_over_draws(model):
     first, second = (part.ravel() for part in np.meshgrid(items[:5], items[5:]))
     for user in people(model):
         person = model.person(user)
-        users = undamped.user_draws(estimate, said_by(fitted, person), near_modes(fitted, person), 4_000)
+        users = undamped.user_draws(estimate, evidence_of(fitted, person), _near_modes(fitted, person), 4_000)
         scores = estimate.score_draws(items, users)
         scores += fitted.scores(person, items) - scores.mean(axis=0)
         gaps = scores[:, first] - scores[:, second]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from permrank.families.log_linear.kernels.annealing import luce_insertion_energies, luce_log_probability
+from permrank.families.log_linear.kernels.moves import luce_insertion_energies, luce_log_probability
 from permrank.families.log_linear.likelihood import fitted_worths, log_normaliser, model_draws
 from permrank.families.log_linear.lists import position_functions
 from permrank.testing.oracles import log_linear_target, random_log_linear

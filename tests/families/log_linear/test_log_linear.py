@@ -2,7 +2,6 @@
 
 import itertools
 
-import numba
 import numpy as np
 import pytest
 
@@ -18,6 +17,7 @@ from permrank.randomness import stream_key
 from permrank.testing import ModelContract
 from permrank.testing.learning import LearningContract
 from permrank.testing.oracles import log_linear_energy
+from threads import by_threads
 
 ASKED = frozenset({"prefers", "top_probability", "position_probabilities", "sample", "log_likelihood"})
 
@@ -199,15 +199,6 @@ def test_surer_is_better_down_to_the_middle_and_worse_below_it(n):
         assert (n - 1 - best) / n <= min(above, below) <= max(above, below) <= (n - best) / n
         published = [insertion._position_score(p, n, insertion.PUBLISHED) for p in (likelier, less)]
         np.testing.assert_allclose(published, [(n - 1 - best + p) / n for p in (0.9, 0.4)])
-
-
-@pytest.mark.parametrize("name", ["pairwise", "with factors", "position-wise"])
-def test_scores_of_pairs_are_those_of_single_questions(models, name):
-    model = models[name]
-    users = [user for user in model.user_ids for _ in range(3)]
-    items = ["i5", "i0", "i2"] * len(model.user_ids)
-    wanted = np.concatenate([model.score(user, ["i5", "i0", "i2"]) for user in model.user_ids])
-    np.testing.assert_allclose(model.score_pairs(users, items), wanted, rtol=0, atol=1e-5)
 
 
 def test_likelihoods_add_up_to_one_and_ties_sum_over_their_orders(models):
@@ -428,16 +419,10 @@ def test_the_number_of_threads_changes_no_bit(model):
     rng = np.random.default_rng(3)
     lengths = [3, 90, 40, 70, 12, 100] * 3  # some are longer than what is swapped or relocated of a list
     rankings = pr.Rankings.from_lists([rng.permutation(100)[:n].tolist() for n in lengths], users=range(len(lengths)))
-    before, found = numba.get_num_threads(), []
-    try:
-        for n_threads in (1, numba.config.NUMBA_NUM_THREADS):
-            numba.set_num_threads(n_threads)
-            found.append(model.clone().fit(rankings, verbose=False).estimate_.tensors())
-    finally:
-        numba.set_num_threads(before)
-    for name, value in found[0].items():
-        np.testing.assert_array_equal(value, found[1][name])
-    assert found[0]["pair_values_"].any() or model.n_factors
+    one, all_of_them = by_threads(lambda: model.clone().fit(rankings, verbose=False).estimate_.tensors())
+    for name, value in one.items():
+        np.testing.assert_array_equal(value, all_of_them[name])
+    assert one["pair_values_"].any() or model.n_factors
 
 
 @pytest.fixture(scope="module")

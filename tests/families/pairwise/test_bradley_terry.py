@@ -154,7 +154,7 @@ def test_the_maximum_and_its_errors_follow_from_the_definition(form):
     )
     covariance = np.linalg.inv(hessian)
     np.testing.assert_allclose(model.tie_standard_error() ** 2, covariance[3, 3], rtol=1e-4)
-    inside = model._covariance(model.fitted_)
+    inside = model.likelihood().covariance
     np.testing.assert_allclose(inside[0, 0] + inside[3, 3] - 2 * inside[0, 3], covariance[0, 0], rtol=1e-4)
 
 

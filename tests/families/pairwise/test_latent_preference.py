@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 import permrank as pr
 from permrank.errors import InputError
-from permrank.families.pairwise.latent_preference_learning import appeal, em_update, learner_of, problem_of, softmax
+from permrank.families.pairwise.latent_preference_learning import PairedLists, appeal, em_update, learner_of, softmax
 from permrank.learning.learner import run
 from permrank.testing import ModelContract
 
@@ -63,7 +63,7 @@ def objective_of(rankings, point, pooled, strength, concentration, k):
 def test_an_em_step_has_the_objective_of_the_definition_and_raises_it():
     rankings, rng, k = random_rankings(), np.random.default_rng(1), 3
     pooled = rng.normal(size=6)
-    problem = problem_of(rankings, rankings.items, pooled, 0.7, 1.5, 1000, 0)
+    problem = PairedLists.of(rankings, rankings.items, pooled, 0, strength=0.7, concentration=1.5, max_pairs=1000)
     update = em_update(problem, k)
     point = rng.normal(size=(1, 6 * k + rankings.n_users * k))
     values = []
@@ -78,7 +78,7 @@ def test_an_em_step_has_the_objective_of_the_definition_and_raises_it():
 def test_em_ends_where_a_general_optimiser_does():
     rankings, k = random_rankings(3), 2
     pooled = np.zeros(6)
-    problem = problem_of(rankings, rankings.items, pooled, 0.5, 2.0, 1000, 0)
+    problem = PairedLists.of(rankings, rankings.items, pooled, 0, strength=0.5, concentration=2.0, max_pairs=1000)
     scores, theta = run(learner_of(problem, k, 1, 0, 1e-13), max_iter=5000).estimate
     point = np.concatenate([scores[0].ravel(), np.log(theta[0]).ravel()])
 
@@ -94,7 +94,7 @@ def test_one_community_without_a_prior_is_bradley_terry():
     rng = np.random.default_rng(2)
     pairs = [rng.permutation(6)[:2].tolist() for _ in range(150)]
     rankings = pr.Rankings.from_lists(pairs, users=range(150), items=range(6))
-    problem = problem_of(rankings, rankings.items, np.zeros(6), 1e-9, 1.0, 1000, 0)
+    problem = PairedLists.of(rankings, rankings.items, np.zeros(6), 0, strength=1e-9, concentration=1.0, max_pairs=1000)
     scores = run(learner_of(problem, 1, 1, 0, 1e-15), max_iter=5000).estimate[0][0, :, 0]
     np.testing.assert_allclose(scores - scores.mean(), choix.ilsr_pairwise(6, pairs, tol=1e-12), rtol=0, atol=1e-4)
 

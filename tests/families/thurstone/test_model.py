@@ -9,9 +9,9 @@ import pytest
 from scipy.special import ndtr
 
 import permrank as pr
-from permrank.families.thurstone import questions
+from permrank.families.thurstone import answers
 from permrank.families.thurstone.kept import Mean
-from permrank.families.thurstone.problem import Problem
+from permrank.families.thurstone.problem import problem_of
 from permrank.interfaces.fit import choose_model
 from permrank.learning.shards import LocalEngine, using
 from permrank.testing import ModelContract
@@ -166,7 +166,7 @@ def test_the_gain_of_a_question_is_that_of_enumerated_orders():
         expected.append(after - agreeing(p))
     np.testing.assert_allclose(pr.FactoredThurstone.information(x), expected, rtol=1e-4, atol=1e-6)
     sure = p[(orders[:, :2] == [2, 0]).all(axis=1)].sum() / p.sum()
-    np.testing.assert_allclose(questions.sure(x, np.array([2, 0, 1, 3]), 2), sure)
+    np.testing.assert_allclose(answers.sure(x, np.array([2, 0, 1, 3]), 2), sure)
 
 
 def test_ask_and_sure_agree_with_the_likelihood_of_all_orders(learnt):
@@ -190,7 +190,7 @@ def test_questions_are_about_utilities_with_the_noise_of_items_that_were_not_spo
     """What an item has for this person alone is not known before it is spoken of."""
     model = learnt[0]
     known = np.tile([0.3, 0.0], (256, 1)), np.tile([1.0, 1.0], (256, 1))
-    monkeypatch.setattr(questions.answers, "utilities", lambda *_: known)
+    monkeypatch.setattr(answers, "utilities", lambda *_: known)
     new = model.fold_in([])
     told = ndtr(0.3 / np.sqrt(2.0))  # 1 without noise
     tolerance = 5 * np.sqrt(told * (1 - told) / 2048)
@@ -202,13 +202,13 @@ def test_questions_are_about_utilities_with_the_noise_of_items_that_were_not_spo
 def test_utilities_that_are_simulated_have_their_means_and_deviations():
     rng = np.random.default_rng(4)
     means, deviations = rng.normal(size=(16, 3)), np.array([0.0, 0.5, 2.0]) * np.ones((16, 1))
-    drawn = questions.simulated(means, deviations, 1).reshape(-1, 16, 3)
+    drawn = answers.simulated(means, deviations, 1).reshape(-1, 16, 3)
     assert len(drawn) * 16 >= 2048
     away = drawn - means
     assert not away[..., 0].any()
     n = away[..., 0].size  # a standard deviation errs by its 2 n-th root
     np.testing.assert_allclose(away[..., 1:].std(axis=(0, 1)), [0.5, 2.0], rtol=5 / np.sqrt(2 * n))
-    np.testing.assert_array_equal(questions.simulated(means, np.zeros((16, 3)), 1), means)
+    np.testing.assert_array_equal(answers.simulated(means, np.zeros((16, 3)), 1), means)
 
 
 def test_more_data_stand_where_a_fit_of_everything_does(learnt):
@@ -268,10 +268,9 @@ def test_ratings_have_thresholds_and_levels():
 
 def test_a_ballot_cast_thrice_is_three_people():
     ballots = pr.Rankings.from_lists([["a", "b", "c"], ["c", "b", "a"]], weights=[30, 10])
-    nothing = np.zeros((3, 0))
-    problem = Problem.of(ballots, one_draw=True, thresholds=np.zeros(0), co_listing=nothing, popularity=True)
-    assert problem.n_users == 40
-    assert problem.first_copies.tolist() in ([0, 30], [0, 10])
+    problem, first = problem_of(ballots, np.zeros(0), np.zeros((3, 0)))
+    assert problem.rankings.n_users == 40
+    assert first.tolist() in ([0, 30], [0, 10])
     model = pr.FactoredThurstone(1, max_iter=20).fit(ballots)
     assert len(model.user_scores_) == 2
     assert np.isfinite(model.score(model.user_ids[1])).all()

@@ -5,38 +5,57 @@ import pytest
 from scipy import special, stats
 
 import permrank as pr
-from permrank.families.thurstone import full, thresholds
+from permrank.families.thurstone import full, priors, thresholds
 from permrank.families.thurstone import sampler as module
 from permrank.families.thurstone.kernels.orders import Statements
-from permrank.families.thurstone.passes import Passes
-from permrank.families.thurstone.problem import Problem
+from permrank.families.thurstone.passes import UtilityPasses
+from permrank.families.thurstone.problem import Observations, problem_of
 from permrank.families.thurstone.sampler import Sampler
 from permrank.posterior import regression
 from permrank.posterior.known import Known
+from permrank.posterior.links import UserGraph
+from permrank.posterior.regression import Scales
 from permrank.ragged import frozen
 from permrank.randomness import stream_key
+from permrank.rankings.links import Edges
 
 USERS, ITEMS, FACTORS = 12, 5, 2
+TAU = 1.5
 
 
-def blank(*, featured=False):
-    """A problem with the right sizes; what is said is replaced in every round.
+@pytest.fixture(autouse=True)
+def nothing_is_cut(monkeypatch):
+    """Scales have their prior, without bounds, and the strength of links is given: it is judged by other means."""
+    for name, bound in (("_LEAST_VARIANCE", 1e-300), ("_LEAST_OF_NOISE", 0.0), ("_MOST_VARIANCE", 1e300)):
+        monkeypatch.setattr(regression, name, bound)
+    monkeypatch.setattr(UserGraph, "drawn", lambda *_: TAU)
 
-    featured: two features of items in two groups, two of users in one; nobody lists the last item.
+
+def blank(*, featured=False, linked=False):
+    """A problem with the right sizes; what is observed is replaced in every round.
+
+    featured: two features of items in two groups, two of users in one; nobody lists the last item. linked: ten of the
+    users in a ring, the first with three friends more.
     """
     rng, p = np.random.default_rng(1), 2 * featured
     rankings = pr.Rankings.from_lists(
         {u: rng.permutation(ITEMS - featured).tolist() for u in range(USERS)}, items=range(ITEMS)
     )
     nothing = np.zeros((ITEMS, 0))
-    problem = Problem.of(rankings, one_draw=True, thresholds=np.zeros(0), co_listing=nothing, popularity=False)
+    problem, _ = problem_of(rankings, np.zeros(0), nothing)
     base = rng.normal(size=(ITEMS, 2)), rng.normal(size=(USERS, 1))  # of the covariates the last is of co-listing
     items, users = rng.normal(size=(ITEMS, p)), rng.normal(size=(USERS, p))
-    known = Known(items, np.arange(p), users, np.zeros(p, np.int64), None)
+    ends = np.append(np.arange(10), [0, 0, 0]), np.append((np.arange(10) + 1) % 10, [3, 5, 7])
+    graph = UserGraph(Edges(*ends, np.ones(13)), USERS) if linked else None
+    known = Known(items, np.arange(p), users, np.zeros(p, np.int64), graph)
     return problem._replace(
-        covariates=np.hstack((base[0], items)), co_listing=base[0][:, 1:], coordinates=np.hstack((base[1], users)),
-        known=known, unsure=np.zeros((2, 2)),
+        covariates=np.hstack((base[0], items)), co_listing=base[0][:, 1:], known=known, unsure=np.zeros((2, 2)),
+        user_coordinates=np.hstack((base[1], users)),
     )  # fmt: skip
+
+
+def sampler_of(problem, n_factors, n_components, kind=Sampler):
+    return kind(problem, Observations.of(problem, one_draw=True), n_factors, n_components, True, stream_key(5))
 
 
 def variance(rng, prior, size):
@@ -44,42 +63,51 @@ def variance(rng, prior, size):
 
 
 def scales_of(rng, n_groups):
-    """Half-Cauchy scales with a common one, and what they are drawn with, as arrays: v, a, then t² and b."""
+    """Half-Cauchy scales with a common one, and what they are drawn with: v, a, then t² and b."""
     b = 1.0 / rng.gamma(0.5)
     t = 1.0 / b / rng.gamma(0.5)
     a = 1.0 / t / rng.gamma(0.5, size=n_groups)
-    return np.concatenate((1.0 / a / rng.gamma(0.5, size=n_groups), a, [t, b]))
+    return Scales(1.0 / a / rng.gamma(0.5, size=n_groups), a, t, b)
 
 
-def from_the_prior(rng, problem, n_components):
-    """Everything but utilities and what is said, drawn from the prior."""
-    z, k = n_components, FACTORS
-    factors = variance(rng, (module._FACTORS[0], module._FACTORS[1] / k), (z, k))
-    means = variance(rng, module._MEANS, 1000)
-    spreads = np.column_stack((factors, means[means <= module._MOST_SPREAD][:z]))
-    ridges = rng.gamma(module._RIDGES[0], size=2) / module._RIDGES[1]
-    featured, of_rows = problem.known.items.shape[1] > 0, np.tile([[module._RIDGE], [ridges[0]]], k + 1)
-    of_users, scales = np.full((1, k), ridges[1]), {}
-    if featured:
-        scales = {
-            "item_scales": np.stack([scales_of(rng, 2), scales_of(rng, 2)]),
-            "user_scales": scales_of(rng, 1)[None],
-        }
-        factors_too = np.tile(1.0 / scales["item_scales"][:1, :2].T, k)
-        of_rows = np.vstack((of_rows, np.column_stack((factors_too, 1.0 / scales["item_scales"][1, :2]))))
-        of_users = np.vstack((of_users, np.full((2, k), 1.0 / scales["user_scales"][0, 0])))
-    slopes = rng.normal(size=(z, len(of_rows), k + 1)) * np.sqrt(spreads[:, None] / of_rows)
-    theta = np.einsum("yj,zjk->zyk", problem.covariates, slopes)
-    theta = theta + rng.normal(size=theta.shape) * np.sqrt(spreads)[:, None]
-    user_slopes = rng.normal(size=of_users.shape) / np.sqrt(of_users)
-    draws = problem.coordinates @ user_slopes + rng.normal(size=(USERS, k))
-    shares = rng.dirichlet(np.full(z, module._SHARE))
-    return {
-        "theta": theta, "variances": variance(rng, module._NOISE, (z, ITEMS)), "spreads": spreads, "slopes": slopes,
-        "user_slopes": user_slopes, "draws": draws, "means": draws.copy(), "shares": shares,
-        "components": rng.choice(z, size=USERS, p=shares), "item_ridge": ridges[0],
-        "user_ridge": ridges[1], **scales,
-    }  # fmt: skip
+def users_from_the_prior(rng, sampler):
+    """Slopes, scales and factors of users; those who are linked are drawn together."""
+    users, problem, n_features = sampler.users, sampler.problem, sampler.problem.known.users.shape[1]
+    users.scales, users.tau = [scales_of(rng, users.regression.n_groups)], TAU
+    ridge = np.append(1.0, np.full(n_features, 1.0 / users.scales[0].groups[0] if n_features else 1.0))
+    slopes = rng.normal(size=(ridge.size, FACTORS)) / np.sqrt(ridge)[:, None]
+    precision = np.eye(USERS)
+    if users.graph is not None:
+        scale = float(users.graph.scale(TAU))
+        precision = np.diag(np.where(users.graph.linked, scale, 1.0))
+        precision += scale * TAU * users.graph.laplacian(np.eye(USERS))
+    lower = np.linalg.cholesky(precision)
+    draws = problem.user_coordinates @ slopes + np.linalg.solve(lower.T, rng.normal(size=(USERS, FACTORS)))
+    users.hold(slopes, draws, draws.copy())
+    return draws
+
+
+def from_the_prior(rng, sampler, begin):
+    """Everything but utilities and what is observed, drawn from the prior."""
+    items, problem = sampler.items, sampler.problem
+    z, _, size = items.shape
+    factors = variance(rng, (priors._FACTORS[0], priors._FACTORS[1] / FACTORS), (z, FACTORS))
+    means = variance(rng, priors._MEANS, 1000)
+    spreads = np.column_stack((factors, means[means <= priors._MOST_SPREAD][:z]))
+    items.precision = 1.0 / spreads.ravel()
+    items.scales = [scales_of(rng, items.regression.n_groups) for _ in items.blocks]
+    slopes = np.empty_like(items.slopes)
+    for block, scales in zip(items.blocks, items.scales, strict=True):
+        ridge = np.concatenate(([priors._RIDGE] * 2, 1.0 / scales.groups))
+        noise = rng.normal(size=(ridge.size, block.size))
+        slopes[:, block] = noise / np.sqrt(ridge[:, None] * items.precision[block])
+    theta = problem.covariates @ slopes + rng.normal(size=(ITEMS, z * size)) * np.sqrt(spreads.ravel())
+    items.hold(theta, slopes)
+    draws, shares = users_from_the_prior(rng, sampler), rng.dirichlet(np.full(z, module._SHARE))
+    sampler.state = begin._replace(
+        theta=np.ascontiguousarray(items.by_component(theta)), variances=variance(rng, module._NOISE, (z, ITEMS)),
+        draws=draws, means=draws.copy(), shares=shares, components=rng.choice(z, size=USERS, p=shares),
+    )  # fmt: skip
 
 
 def say(sampler, rng, cut=3):
@@ -100,39 +128,39 @@ def say(sampler, rng, cut=3):
         ),
         True,
     )  # fmt: skip
-    sampler.problem = problem._replace(said=said)
-    sampler._passes = Passes(said, ITEMS)
+    sampler.observed = sampler.observed._replace(statements=said)
+    sampler._passes = UtilityPasses(said, ITEMS)
     sampler.state = state._replace(x=np.take_along_axis(x, order, axis=1).ravel())
 
 
 def statistics(sampler):
     """Functions of the state with finite moments."""
-    state = sampler.state
-    away = state.theta - sampler.centres()
-    scaled = away / np.sqrt(state.spreads)[:, None]
+    state, items, users = sampler.state, sampler.items, sampler.users
+    away = state.theta - items.by_component(items.centre)
+    scaled = away / np.sqrt(items.spreads)[:, None]
+    scales = [np.log(each.packed()) for each in [*items.scales, *users.scales]]
+    of_users = users.away(state.draws)[:10]
     values = [
-        np.log(state.spreads).mean(axis=0), np.log(state.variances).mean(), np.tanh(state.user_slopes).ravel(),
+        np.log(items.spreads).mean(axis=0), np.log(state.variances).mean(), np.tanh(users.slopes).ravel(),
         (scaled**2).mean(axis=(0, 1)), np.log(np.abs(state.theta).mean()), np.log((state.draws**2).mean(axis=0)),
         np.log(np.mean(state.x**2)), np.tanh(state.theta[..., -1]).mean(), np.square(state.shares).sum(),
-        np.log(state.item_ridge), np.log(state.user_ridge),
-        np.log(np.abs(state.slopes)).mean(axis=(0, 1)), np.log(np.var(state.x.reshape(USERS, -1), axis=1)).mean(),
-        np.log(state.item_scales).ravel(), np.log(state.user_scales).ravel(),
-        np.log(np.abs(state.theta[:, -1])).mean(axis=0),
+        np.log(np.abs(items.slopes)).mean(axis=0), np.log(np.var(state.x.reshape(USERS, -1), axis=1)).mean(),
+        *scales, np.log(np.abs(state.theta[:, -1])).mean(axis=0), np.mean(of_users * np.roll(of_users, 1, axis=0)),
     ]  # fmt: skip
     return np.concatenate([np.atleast_1d(v) for v in values])
 
 
-def geweke(n_components, n_chains, n_rounds=16, wrong=None, *, featured=False):
+def geweke(n_components, n_chains, n_rounds=16, wrong=None, **known):
     """t-statistics of functions of the state: after some rounds of sweeps and new data against where chains begin.
 
     Every chain begins with a draw from the joint distribution of everything, and stays there if all moves are right.
-    The chains are independent, so that the error does not depend on how well they mix.
+    The chains are independent, so that the error does not depend on how well they mix. known: see `blank`.
     """
-    rng, problem = np.random.default_rng(3), blank(featured=featured)
-    sampler = Sampler(problem, FACTORS, n_components, True, stream_key(5))
+    rng = np.random.default_rng(3)
+    sampler = sampler_of(blank(**known), FACTORS, n_components)
     begin, sweep, away = sampler.state, 0, []
     for _ in range(n_chains):
-        sampler.state = begin._replace(**from_the_prior(rng, problem, n_components))
+        from_the_prior(rng, sampler, begin)
         say(sampler, rng)
         first, later = statistics(sampler), []
         for _ in range(n_rounds):
@@ -154,16 +182,12 @@ def test_all_moves_together_leave_the_joint_distribution_invariant():
 
 
 def stretched(sampler):
-    for array in (sampler.state.theta, sampler.state.slopes):
-        array *= 1.1
+    sampler.items.stretch(np.full(FACTORS + 1, 1.1), 1.1 * sampler.state.theta)
+    sampler.state.theta[:] *= 1.1
 
 
 def narrowed(sampler):
-    sampler.state.spreads[:, :FACTORS] *= 0.6
-
-
-def believed(sampler):
-    sampler.state = sampler.state._replace(item_ridge=0.3 * sampler.state.item_ridge)
+    sampler.items.precision[:FACTORS] /= 0.6
 
 
 def shaken(sampler):
@@ -171,22 +195,30 @@ def shaken(sampler):
 
 
 def trusted(sampler):
-    sampler.state.user_scales[0, 0] *= 10.0
+    sampler.users.scales[0].groups[:] *= 10.0
 
 
 def doubted(sampler):
-    sampler.state.item_scales[1, :2] *= 0.1
+    sampler.items.scales[1].groups[:] *= 0.1
+
+
+def forgot_friends(sampler):
+    sampler.users.tau = 0.01 * TAU
 
 
 @pytest.mark.parametrize("wrong", [None, trusted, doubted])
-def test_features_leave_the_joint_distribution_invariant_unless_their_scales_are_wrong(wrong, monkeypatch):
-    for name, bound in (("_LEAST_VARIANCE", 1e-300), ("_LEAST_OF_NOISE", 0.0), ("_MOST_VARIANCE", 1e300)):
-        monkeypatch.setattr(regression, name, bound)
+def test_features_leave_the_joint_distribution_invariant_unless_their_scales_are_wrong(wrong):
     z = np.abs(geweke(1, 120 if wrong is None else 40, wrong=wrong, featured=True)).max()
     assert z < 4.8 if wrong is None else z > 6.0
 
 
-@pytest.mark.parametrize("wrong", [stretched, narrowed, believed, shaken])
+@pytest.mark.parametrize("wrong", [None, forgot_friends])
+def test_links_leave_the_joint_distribution_invariant_unless_their_strength_is_wrong(wrong):
+    z = np.abs(geweke(1, 120, wrong=wrong, featured=True, linked=True)).max()
+    assert z < 4.8 if wrong is None else z > 6.0
+
+
+@pytest.mark.parametrize("wrong", [stretched, narrowed, shaken])
 def test_a_move_that_is_wrong_is_noticed(wrong):
     assert np.abs(geweke(1, 60, wrong=wrong)).max() > 6.0
 
@@ -230,8 +262,8 @@ def say_some(sampler, rng):
     nothing = np.full(place.size, -1, np.int32)
     arrays = frozen(np.arange(USERS + 1), indptr, place, place, indptr, order[said].astype(np.int32), nothing)
     statements = Statements(*arrays, True)
-    sampler.problem = sampler.problem._replace(said=statements)
-    sampler._passes = Passes(statements, ITEMS)
+    sampler.observed = sampler.observed._replace(statements=statements)
+    sampler._passes = UtilityPasses(statements, ITEMS)
     sampler.state = state._replace(x=np.take_along_axis(x, order, axis=1)[said], draws=draws)
 
 
@@ -258,8 +290,8 @@ def four_freedoms(monkeypatch):
 
 def full_geweke(n_components, n_chains, n_rounds=12, wrong=None):
     rng = np.random.default_rng(4)
-    problem = blank()._replace(coordinates=np.zeros((USERS, 0)))
-    sampler = full.FullSampler(problem, ITEMS, n_components, True, stream_key(5))
+    problem = blank()._replace(user_coordinates=np.zeros((USERS, 0)))
+    sampler = sampler_of(problem, ITEMS, n_components, full.FullSampler)
     begin, sweep, away = sampler.state, 0, []
     for _ in range(n_chains):
         sampler.state = begin._replace(**full_prior(rng, n_components))
@@ -305,14 +337,14 @@ def rated_problem():
     rows = [(u, y, 1 + int(rng.integers(3))) for u in range(3) for y in range(4)]
     rated = pr.Rankings.from_ratings(dict(zip(("user", "item", "rating"), zip(*rows, strict=True), strict=True)))
     thresholds, nothing = np.array([1.5, 2.5]), np.zeros((4, 0))
-    return Problem.of(rated, one_draw=True, thresholds=thresholds, co_listing=nothing, popularity=False)
+    return problem_of(rated, thresholds, nothing)[0]
 
 
 def moved_thresholds(n_starts):
     """Thresholds drawn from their posterior given all but the utilities, on a grid, before and after one move."""
     problem, rng = rated_problem(), np.random.default_rng(2)
-    sampler = Sampler(problem, 1, 1, True, stream_key(9))
-    state, said = sampler.state, problem.said
+    sampler = sampler_of(problem, 1, 1)
+    state, said = sampler.state, sampler.observed.statements
     owner = np.repeat(np.arange(3), np.diff(said.slot_indptr))
     theta = state.theta[0, said.slot_items]
     eta = np.einsum("sk,sk->s", theta[:, :-1], state.draws[owner]) + theta[:, -1]
@@ -345,7 +377,7 @@ def test_the_move_of_thresholds_leaves_their_posterior_alone():
     assert np.mean(begin[:, 0] != after[:, 0]) > 0.5
     assert agreement(begin, after) > 1e-4
     ends = np.concatenate(([-np.inf], sampler.state.thresholds, [np.inf]))
-    grades = sampler.problem.said.slot_grades
+    grades = sampler.observed.statements.slot_grades
     assert ((ends[grades] <= sampler.state.x) & (sampler.state.x <= ends[grades + 1])).all()
 
 
@@ -360,7 +392,7 @@ def test_a_proposal_wider_than_its_density_is_noticed(monkeypatch):
 
 def test_thresholds_have_the_derivatives_of_their_likelihood():
     """A wrong proposal leaves the posterior alone, too: only how often it is accepted tells."""
-    sampler = Sampler(rated_problem(), 1, 1, True, stream_key(9))
+    sampler = sampler_of(rated_problem(), 1, 1)
     at, h = np.array([-0.4, 0.7]), 1e-4
 
     def sums(point):

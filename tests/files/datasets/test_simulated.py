@@ -155,9 +155,9 @@ def test_sizes_that_make_no_sense_are_refused(options):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"separation": "x"}, "separation='x', expected a number"),
+        ({"separation": "x"}, "separation='x', expected a finite number"),
         ({"separation": float("nan")}, "separation=nan"),
-        ({"noise": "x"}, "noise='x', expected a number"),
+        ({"noise": "x"}, "noise='x', expected a finite number"),
         ({"n_users": True}, "n_users=True, expected a whole number"),
     ],
 )

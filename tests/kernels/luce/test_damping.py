@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from permrank.kernels.luce import damping as kernels
-from permrank.kernels.luce.damping import damped_statistics, damping_gradient, damping_sequence
+from permrank.kernels.luce.damping import damped_statistics, damping_sequence
 from permrank.kernels.luce.likelihood import EXACT, stage_statistics
 from permrank.ragged import frozen
 
@@ -29,6 +29,8 @@ DAMPINGS = {
     "ones, then falling": lambda n: 1.0 / (1.0 + 0.05 * np.maximum(0, np.arange(n) - n // 2)),
 }
 every_damping = pytest.mark.parametrize("damping", DAMPINGS)
+# One that panels fit, one of runs, one that ends at 0.
+some_dampings = pytest.mark.parametrize("damping", ["log", "few values", "three to zero"])
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -66,10 +68,16 @@ def statistics(rankings, damping):
 
 
 def rho_gradient(rankings, damping, weights):
-    """∂ Σ weight log P / ∂ρ of a list of score arrays."""
-    indptr = np.cumsum([0] + [len(scores) for scores in rankings])
-    scores = np.concatenate([np.asarray(scores, dtype=float) for scores in rankings])
-    return damping_gradient(*frozen(indptr), scores, damping, *frozen(np.array(weights, dtype=float)))
+    """∂ Σ weight log P / ∂ρ of a list of score arrays: of the means that `damped_ranking` leaves."""
+    gradient = np.zeros(damping.size)
+    for scores, weight in zip(rankings, weights, strict=True):
+        if len(scores) < 2:
+            continue
+        n = len(scores)
+        work, sums, unused = np.empty((5, n)), np.empty((2, 31)), np.empty((2, n))
+        kernels.damped_ranking(np.asarray(scores, float), damping, work, sums, *unused)
+        gradient[: n - 1] += weight * (scores - work[4])[:-1]
+    return gradient
 
 
 def assert_equals_definition(scores, damping):
@@ -85,7 +93,7 @@ def assert_equals_definition(scores, damping):
 
 
 @every_damping
-@pytest.mark.parametrize("spread", [0.0, 0.1, 1.5, 5.0, 20.0])
+@pytest.mark.parametrize("spread", [0.0, 1.5, 20.0])
 def test_all_statistics_equal_the_sum_over_all_pairs(damping, spread):
     rng = np.random.default_rng(1)
     for n in (1, 2, 3, 11, 40, 100):
@@ -94,7 +102,7 @@ def test_all_statistics_equal_the_sum_over_all_pairs(damping, spread):
 
 
 @every_damping
-@pytest.mark.parametrize("spread", [100.0, 700.0, 1e4])
+@pytest.mark.parametrize("spread", [100.0, 1e4])
 def test_scores_hundreds_apart_lose_no_digits(damping, spread):
     scores = spread * np.random.default_rng(2).random(120)
     for ranking in (scores, np.sort(scores), np.sort(scores)[::-1].copy()):
@@ -136,16 +144,16 @@ def test_a_list_of_thousands_loses_no_digits():
     assert_allclose(got_curvature, curvature, rtol=1e-10, atol=0)
 
 
-@every_damping
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
+@some_dampings
+@pytest.mark.parametrize("n", [1, 2, 6])
 def test_probabilities_of_all_rankings_sum_to_one(damping, n):
     scores = 2.0 * np.random.default_rng(n).normal(size=n)
     rankings = [scores[list(ranking)] for ranking in itertools.permutations(range(n))]
     assert_allclose(np.exp(statistics(rankings, DAMPINGS[damping](n))[0]).sum(), 1.0, rtol=1e-12, atol=0)
 
 
-@every_damping
-@pytest.mark.parametrize("spread", [0.1, 1.0, 6.0])
+@some_dampings
+@pytest.mark.parametrize("spread", [0.1, 6.0])
 def test_the_gradient_is_chosen_minus_expected(damping, spread):
     rng = np.random.default_rng(5)
     step = 1e-3
@@ -159,7 +167,7 @@ def test_the_gradient_is_chosen_minus_expected(damping, spread):
         assert_allclose(chosen.sum(), expected.sum(), rtol=1e-11, atol=0)
 
 
-@every_damping
+@some_dampings
 def test_the_gradient_in_the_damping_factors_agrees_with_central_differences(damping):
     rng = np.random.default_rng(6)
     rankings = [2.0 * rng.normal(size=n) for n in (0, 1, 2, 7, 40, 25)]
@@ -174,7 +182,7 @@ def test_the_gradient_in_the_damping_factors_agrees_with_central_differences(dam
     assert_array_equal(got[39:], 0.0)  # the last stage of the longest ranking is certain, the others do not exist
 
 
-@every_damping
+@some_dampings
 def test_the_curvature_is_no_less_than_minus_the_diagonal_of_the_hessian(damping):
     scores, factors, step = 2.0 * np.random.default_rng(7).normal(size=30), DAMPINGS[damping](30), 1e-4
     curvature = statistics([scores], factors)[3]
@@ -211,7 +219,7 @@ def test_after_full_damping_every_choice_is_uniform():
     assert_allclose(rho_gradient([scores], np.zeros(50), [1.0]), want, rtol=1e-11, atol=1e-12)
 
 
-@every_damping
+@some_dampings
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 60), shift=st.floats(-1e4, 1e4))
 def test_adding_a_constant_to_the_scores_changes_nothing(damping, seed, n, shift):
@@ -301,7 +309,7 @@ def test_damping_sequences_are_those_named_and_are_continued_by_their_last_value
 
 BOUNDS_SCRIPT = """
 import numpy as np
-from permrank.kernels.luce.damping import damped_statistics, damping_gradient, damping_sequence
+from permrank.kernels.luce.damping import damped_statistics, damping_sequence
 from permrank.ragged import frozen
 indptr = np.array([0, 1, 1, 5, 65, 67, 107])
 damping = damping_sequence("log", 60)
@@ -309,7 +317,6 @@ for spread in (0.0, 3.0, 9.0, 200.0):
     scores = spread * np.random.default_rng(1).random(107)
     for rho in (damping, np.ones(60), damping_sequence([1, 0.5, 0.2], 60)):
         damped_statistics(indptr, scores, rho, *np.full((3, 107), np.nan))
-        damping_gradient(indptr, scores, rho, np.ones(6))
 print("done")
 """
 

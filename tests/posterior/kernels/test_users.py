@@ -13,12 +13,12 @@ from permrank.posterior.kernels import choices, user_lists
 from permrank.posterior.kernels import items as factored_items
 from permrank.posterior.kernels import users as factored
 from permrank.posterior.kernels.arguments import (
+    NO_MEANS,
     NO_NOISE,
-    NOTHING_KEPT,
     Entries,
     Gaussian,
+    ItemMeans,
     Items,
-    Kept,
     Newton,
     Noise,
     Prior,
@@ -152,7 +152,7 @@ def test_the_hessian_is_never_less_than_the_prior(ties):
 
 
 def kept_of(theta):
-    return Kept(np.empty_like(theta), np.empty(len(theta)))
+    return ItemMeans(np.empty_like(theta), np.empty(len(theta)))
 
 
 def test_item_steps_solve_the_newton_equations_with_diagonal_blocks():
@@ -263,9 +263,9 @@ def test_draws_of_an_item_have_the_covariance_of_its_system():
     view, ones = rankings.item_view, np.ones(K + 1)
     data = BLOCKS, view, owner[view.entries], modes
     data = *data, Items(theta, np.zeros_like(theta), ones), Entries(residual, curvature)
-    mean = factored_items.item_steps(*data, NO_NOISE, NOTHING_KEPT)
+    mean = factored_items.item_steps(*data, NO_NOISE, NO_MEANS)
     n, y = 1_500, 3
-    drawn = [factored_items.item_steps(*data, Noise(np.uint64(i), True), NOTHING_KEPT)[y] for i in range(n)]
+    drawn = [factored_items.item_steps(*data, Noise(np.uint64(i), True), NO_MEANS)[y] for i in range(n)]
     system = np.diag(ones)
     for e in np.flatnonzero(rankings.items == y):
         x = np.append(modes[owner[e]], 1.0)
@@ -287,7 +287,7 @@ def test_the_number_of_threads_changes_no_bit():
             numba.set_num_threads(n_threads)
             found = ascend(rankings, theta, precision, BRESLOW, draw=True)
             noise, entries = Noise(np.uint64(3), True), Entries(*found[3:])
-            steps = factored_items.item_steps(*data, found[2], items, entries, noise, NOTHING_KEPT)
+            steps = factored_items.item_steps(*data, found[2], items, entries, noise, NO_MEANS)
             results.append([*found, steps])
     finally:
         numba.set_num_threads(before)

@@ -27,8 +27,8 @@ _PAIRS, _FEWEST, _MOST = 80_000_000, 200, 2000
 _BLOCK = 1 << 23
 
 
-class Part(Protocol):
-    """A part of a blend."""
+class Scorer(Protocol):
+    """What scores all items for anybody: a part of a blend."""
 
     def rows(self, entries: Entries) -> Array:
         """Scores of all items for users with these entries: float32 (n_users, n_items)."""
@@ -98,7 +98,7 @@ def standardised_sum(parts: Sequence[Array], weights: Sequence[float]) -> Array:
     return out
 
 
-def judged(parts: Sequence[Part], mixtures: Sequence[Sequence[float]], judges: Judges) -> Float64Array:
+def judged(parts: Sequence[Scorer], mixtures: Sequence[Sequence[float]], judges: Judges) -> Float64Array:
     """NDCG of each judge under each mixture of the parts, which have ``rows``: (n_mixtures, n_judges)."""
     out = np.zeros((len(mixtures), judges.users.size))
     for block in blocks(judges.users.size, judges.n_items):

@@ -13,8 +13,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from permrank.errors import InputError
-from permrank.ragged import frozen, indptr_of, owners
-from permrank.rankings.item_view import entries_by_item
+from permrank.ragged import entries_by_item, frozen, indptr_of, owners
 from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array, Int32Array, Int64Array
 

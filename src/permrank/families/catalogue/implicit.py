@@ -11,7 +11,7 @@ import numpy as np
 
 from permrank.families.catalogue.blend import (
     Judges,
-    Part,
+    Scorer,
     hold_out_entries,
     judged,
     standardised_sum,
@@ -97,7 +97,7 @@ class BlendedScores:
     """Rows of scores by the blend."""
 
     def __init__(self, learnt: ImplicitModel) -> None:
-        self._parts: list[Part] = [ItemScores(learnt.items), FactorScores(learnt.factors)]
+        self._parts: list[Scorer] = [ItemScores(learnt.items), FactorScores(learnt.factors)]
         self._shares = [1.0 - learnt.share, learnt.share]
 
     def rows(self, entries: Entries) -> Array:
@@ -136,7 +136,7 @@ def item_weights(data: Data, penalties: Penalties | None, exponent: float = USUA
     return regression_weights(data.entries.scaled(np.sqrt(data.weights)), data.n_items, penalties)
 
 
-def choose_exponent(data: Data, penalties: Penalties | None, judges: Judges) -> tuple[float, Part, float]:
+def choose_exponent(data: Data, penalties: Penalties | None, judges: Judges) -> tuple[float, Scorer, float]:
     """The exponent of the filter's items, the weights that come of it, and the NDCG of what these find alone."""
     exponents = (USUAL_EXPONENT, OTHER_EXPONENT) if penalties is None else (USUAL_EXPONENT,)
     parts = {exponent: ItemScores(item_weights(data, penalties, exponent)) for exponent in exponents}
@@ -161,7 +161,7 @@ def factors_of(
     return sweeps.factors
 
 
-def choose_weighting(data: Data, beside: Sequence[Part], judges: Judges, n_factors: int, seed: int) -> Weighting:
+def choose_weighting(data: Data, beside: Sequence[Scorer], judges: Judges, n_factors: int, seed: int) -> Weighting:
     """The weighting with which the factors, alike with the parts beside them, find most of what is hidden."""
     sample = data.sample(_MOST_ENTRIES, judges.users, seed)
 
@@ -172,7 +172,7 @@ def choose_weighting(data: Data, beside: Sequence[Part], judges: Judges, n_facto
 
 
 def _best_factors(
-    learnt: Callable[[Weighting], Factors], start: Weighting, beside: Sequence[Part], judges: Judges, most: int
+    learnt: Callable[[Weighting], Factors], start: Weighting, beside: Sequence[Scorer], judges: Judges, most: int
 ) -> tuple[Factors, float]:
     """The factors that find most alike with the parts beside them, by steps from a weighting, and their NDCG."""
     share = 1.0 / (len(beside) + 1)
@@ -212,7 +212,7 @@ def numbers_of_factors(n_factors: int | None, n_items: int) -> list[int]:
     return [number for number in LADDER if number * n_items <= _MOST_NUMBERS] or [LADDER[0]]
 
 
-def more_factors(part: Data, few: Factors, items: Part, judges: Judges, numbers: Sequence[int], seed: int) -> Factors:
+def more_factors(part: Data, few: Factors, items: Scorer, judges: Judges, numbers: Sequence[int], seed: int) -> Factors:
     """More factors as long as these find more beside the items' weights; they begin with the fewer.
 
     More factors can do with a smaller penalty and a larger weight of what is missing, so that a weighting is searched

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from permrank.core.fitted import Fitted
 from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, integer, number, random_seed
 from permrank.errors import InputError
 from permrank.families.catalogue.blend import hold_out_entries
-from permrank.families.catalogue.entries import Entries, Scale
+from permrank.families.catalogue.entries import Scale
 from permrank.families.catalogue.implicit import USUAL, Data, choose_weighting, weighting_of
 from permrank.families.catalogue.least_squares import Factors, FactorScores, Sweeps, Weighting, improvements
 from permrank.families.catalogue.ranker import CatalogueEstimate, CatalogueRanker
@@ -30,26 +30,24 @@ class ImplicitEstimate(CatalogueEstimate):
     item_factors: Array
     weighting: Float64Array
 
-    @cached_property
-    def _scores(self) -> FactorScores:
-        return FactorScores(Factors(self.item_factors, Weighting(*map(float, self.weighting))))
+    @property
+    def factors(self) -> Factors:
+        """Both together."""
+        return Factors(self.item_factors, Weighting(*map(float, self.weighting)))
 
-    def rows(self, entries: Entries) -> Array:
-        """Scores of all items for users with these entries: float32 (n_users, n_items)."""
-        return self._scores.rows(entries)
+    @cached_property
+    def scorer(self) -> Any:
+        """Rows of scores by the factors."""
+        return FactorScores(self.factors)
 
     def check(self, n_users: int, n_items: int) -> None:
-        """Raise unless the factors fit the items."""
+        """Raise unless there is a row of factors for every item, and a weighting."""
         super().check(n_users, n_items)
-        check_factors(self.item_factors, self.weighting, n_items)
-
-
-def check_factors(factors: Array, weighting: Array, n_items: int) -> None:
-    """Raise unless there is a row of factors for every item, and a weighting."""
-    if np.ndim(factors) != 2 or len(factors) != n_items or np.asarray(factors).dtype != np.float32:
-        raise InputError(f"item_factors_ has shape {np.shape(factors)}, which does not fit {n_items} items")
-    if np.shape(weighting) != (2,) or not (np.asarray(weighting) > 0.0).all() or weighting[0] > 1.0:
-        raise InputError(f"weighting_ is {weighting}, expected a weight up to 1 and a penalty above 0")
+        factors, weighting = self.item_factors, self.weighting
+        if np.ndim(factors) != 2 or len(factors) != n_items or np.asarray(factors).dtype != np.float32:
+            raise InputError(f"item_factors_ has shape {np.shape(factors)}, which does not fit {n_items} items")
+        if np.shape(weighting) != (2,) or not (np.asarray(weighting) > 0.0).all() or weighting[0] > 1.0:
+            raise InputError(f"weighting_ is {weighting}, expected a weight up to 1 and a penalty above 0")
 
 
 class ImplicitFactors(CatalogueRanker):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from permrank.core.estimates import Learnt
 from permrank.core.settings import MOST_SWEEPS, choice, integer, number
 from permrank.errors import InputError
-from permrank.families.catalogue.entries import Entries, Scale
+from permrank.families.catalogue.entries import Scale
 from permrank.families.catalogue.implicit import Data
 from permrank.families.catalogue.item_weights import (
     MOST_DENSE,
@@ -37,33 +37,29 @@ class ItemEstimate(CatalogueEstimate):
     neighbour_weights: Array
     penalties: Float64Array
 
-    @cached_property
-    def _scores(self) -> ItemScores:
-        weights = ItemWeights(self.item_weights, self.neighbour_indptr, self.neighbours, self.neighbour_weights)
-        return ItemScores(weights)
+    @property
+    def weights(self) -> ItemWeights:
+        """The four together."""
+        return ItemWeights(self.item_weights, self.neighbour_indptr, self.neighbours, self.neighbour_weights)
 
-    def rows(self, entries: Entries) -> Array:
-        """Scores of all items for users with these entries: float32 (n_users, n_items)."""
-        return self._scores.rows(entries)
+    @cached_property
+    def scorer(self) -> Any:
+        """Rows of scores by the weights."""
+        return ItemScores(self.weights)
 
     def check(self, n_users: int, n_items: int) -> None:
-        """Raise unless the weights fit the items."""
+        """Raise unless there is a matrix of the items, or neighbours that are items."""
         super().check(n_users, n_items)
-        check_weights(self.item_weights, self.neighbour_indptr, self.neighbours, self.neighbour_weights, n_items)
-
-
-def check_weights(matrix: Array, indptr: Array, index: Array, weight: Array, n_items: int) -> None:
-    """Raise unless there is a matrix of the items, or neighbours that are items."""
-    matrix, indptr, index, weight = (np.asarray(value) for value in (matrix, indptr, index, weight))
-    if matrix.shape == (n_items, n_items) and matrix.dtype == np.float16:
-        return
-    if matrix.size or [indptr.dtype, index.dtype, weight.dtype] != [np.int64, np.int32, np.float32]:
-        raise InputError(f"item_weights_ has shape {matrix.shape}, which does not fit {n_items} items")
-    shapes = (indptr.shape, index.shape, weight.shape)
-    if shapes != ((n_items + 1,), index.shape[:1], index.shape[:1]) or indptr[0] != 0 or indptr[-1] != index.size:
-        raise InputError(f"neighbours_ have shapes {shapes}, which do not fit {n_items} items")
-    if np.any(np.diff(indptr) < 0) or (index.size and not 0 <= index.min() <= index.max() < n_items):
-        raise InputError("neighbours_ hold an item that there is not")
+        matrix, indptr, index, weight = map(np.asarray, self.weights)
+        if matrix.shape == (n_items, n_items) and matrix.dtype == np.float16:
+            return
+        if matrix.size or [indptr.dtype, index.dtype, weight.dtype] != [np.int64, np.int32, np.float32]:
+            raise InputError(f"item_weights_ has shape {matrix.shape}, which does not fit {n_items} items")
+        shapes = (indptr.shape, index.shape, weight.shape)
+        if shapes != ((n_items + 1,), index.shape[:1], index.shape[:1]) or indptr[0] != 0 or indptr[-1] != index.size:
+            raise InputError(f"neighbours_ have shapes {shapes}, which do not fit {n_items} items")
+        if np.any(np.diff(indptr) < 0) or (index.size and not 0 <= index.min() <= index.max() < n_items):
+            raise InputError("neighbours_ hold an item that there is not")
 
 
 class ItemToItem(CatalogueRanker):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +28,14 @@ class CatalogueEstimate(Estimate):
     scale: Float64Array
     popularity: Float64Array
 
+    @cached_property
+    def scorer(self) -> Any:
+        """What has ``rows(entries)``, made once."""
+        raise NotImplementedError
+
     def rows(self, entries: Entries) -> Array:
         """Scores of all items for users with these entries: float32 (n_users, n_items)."""
-        raise NotImplementedError
+        return np.asarray(self.scorer.rows(entries))
 
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless the parts fit the items."""
@@ -81,12 +88,6 @@ class CatalogueRanker(Ranker):
 
     def _prepared(self, rankings: Rankings) -> Rankings:
         return with_featured(rankings)
-
-    def _featured_items(self, fitted: Fitted) -> Int64Array:
-        rankings = fitted.rankings
-        if rankings.features("item") is None:
-            return np.zeros(0, np.int64)
-        return np.flatnonzero(np.bincount(rankings.items, minlength=rankings.n_items) == 0)
 
     def _by_features(self, fitted: Fitted) -> ByFeatures:
         """How scores depend on features, by some of the users."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -17,16 +17,14 @@ from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.core.settings import MOST_FACTORS, checked, integer, random_seed
 from permrank.errors import InputError, NotSupportedError
-from permrank.families.catalogue.entries import Entries
 from permrank.families.catalogue.friends import Friends, Had, stacked
 from permrank.families.catalogue.grading import choose_scale
 from permrank.families.catalogue.implicit import BlendedScores, Data, ImplicitModel, learn_implicit
-from permrank.families.catalogue.implicit_factors import check_factors
-from permrank.families.catalogue.item_to_item import check_weights
-from permrank.families.catalogue.item_weights import ItemWeights, Penalties
-from permrank.families.catalogue.least_squares import Factors, Weighting
+from permrank.families.catalogue.implicit_factors import ImplicitEstimate
+from permrank.families.catalogue.item_to_item import ItemEstimate
+from permrank.families.catalogue.item_weights import Penalties
 from permrank.families.catalogue.new_items import with_item
-from permrank.families.catalogue.ranker import CatalogueEstimate, CatalogueRanker, entries_of, known_entries
+from permrank.families.catalogue.ranker import CatalogueRanker, entries_of, known_entries
 from permrank.families.factored.model import FactoredPlackettLuce
 from permrank.learning.learner import Learner, State, Step, standing
 from permrank.posterior.co_listing import were_chosen
@@ -40,50 +38,23 @@ _POPULARITY = "its popularity"
 
 
 @dataclass(frozen=True, eq=False)
-class RecommenderEstimate(CatalogueEstimate):
+class RecommenderEstimate(ItemEstimate, ImplicitEstimate):
     """What is taken up, and the model of order, which is a model of its own; see the attributes of the model."""
 
-    item_weights: Array
-    neighbour_indptr: Array
-    neighbours: Array
-    neighbour_weights: Array
-    penalties: Float64Array
-    item_factors: Array
-    weighting: Float64Array
     factor_share: float
     chosen: bool
     friend_weight: float
     order: Ranker | None = field(default=None, metadata=RULE, kw_only=True)
 
-    @classmethod
-    def from_parts(cls, known: CatalogueEstimate, learnt: ImplicitModel, chosen: bool, order: Ranker | None) -> Self:
-        """All parts together."""
-        return cls(
-            known.scale, known.popularity, *learnt.items, np.array(learnt.penalties), learnt.factors.items,
-            np.array(learnt.factors.weighting), learnt.share, chosen, learnt.friends, order=order,
-        )  # fmt: skip
-
     @cached_property
-    def _scores(self) -> BlendedScores:
-        weights = ItemWeights(self.item_weights, self.neighbour_indptr, self.neighbours, self.neighbour_weights)
-        factors = Factors(self.item_factors, Weighting(*map(float, self.weighting)))
-        return BlendedScores(
-            ImplicitModel(weights, Penalties(*map(float, self.penalties)), factors, float(self.factor_share))
-        )
-
-    def rows(self, entries: Entries) -> Array:
-        """Scores of all items for users with these entries: float32 (n_users, n_items)."""
-        return self._scores.rows(entries)
-
-    def contributions(self, entries: Entries, item: int) -> tuple[Float64Array, float]:
-        """What each entry of one user adds to the score of an item, (n_entries,), and what any entries would add."""
-        return self._scores.contributions(entries, item, self.popularity)
+    def scorer(self) -> Any:
+        """Rows of scores by the blend of both."""
+        penalties = Penalties(*map(float, self.penalties))
+        return BlendedScores(ImplicitModel(self.weights, penalties, self.factors, float(self.factor_share)))
 
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless all parts fit the items."""
         super().check(n_users, n_items)
-        check_weights(self.item_weights, self.neighbour_indptr, self.neighbours, self.neighbour_weights, n_items)
-        check_factors(self.item_factors, self.weighting, n_items)
         if not 0.0 <= float(self.factor_share) <= 1.0:
             raise InputError(f"factor_share_ is {self.factor_share}, expected a number from 0 to 1")
         if np.shape(self.friend_weight) != () or float(self.friend_weight) < 0.0:
@@ -174,7 +145,7 @@ class Recommender(CatalogueRanker):
         scale = choose_scale(rankings, self.seed)
         data = Data.of(rankings, scale)
         chosen = not ordered or were_chosen(rankings, self.seed)
-        known = CatalogueEstimate(scale.as_array(), data.popularity())
+        popularity = data.popularity()
 
         def steps(kept: State | None) -> Iterator[Step[RecommenderEstimate]]:
             n_factors, graph = None if self.n_factors == "auto" else self.n_factors, Known.of(rankings).graph
@@ -182,8 +153,19 @@ class Recommender(CatalogueRanker):
             found = next(stages)
 
             def estimate() -> RecommenderEstimate:
-                made: RecommenderEstimate = RecommenderEstimate.from_parts(known, found[1], chosen, order)
-                return made
+                learnt = found[1]
+                return RecommenderEstimate(
+                    scale.as_array(),
+                    popularity,
+                    learnt.factors.items,
+                    np.array(learnt.factors.weighting),
+                    *learnt.items,
+                    np.array(learnt.penalties),
+                    learnt.share,
+                    chosen,
+                    learnt.friends,
+                    order=order,
+                )
 
             yield standing(estimate)
             last = next(stages, None)
@@ -241,7 +223,7 @@ class Recommender(CatalogueRanker):
             nothing = np.zeros(0, np.int64)
             usual = float(np.log1p(fitted.estimate.popularity[item]))
             return Reasons(nothing, np.zeros(0), usual + self._by_friends(fitted, person, item), _POPULARITY)
-        parts, baseline = fitted.estimate.contributions(entries, item)
+        parts, baseline = fitted.estimate.scorer.contributions(entries, item, fitted.estimate.popularity)
         baseline += self._by_friends(fitted, person, item)
         return Reasons(entries.items.astype(np.int64), parts, baseline, _POPULARITY, by_order=False)
 

@@ -5,26 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from permrank.checks import require_choice
-from permrank.core.estimates import RULE, Estimate
+from permrank.core.estimates import RULE
 from permrank.core.luce import averaged_choice
 from permrank.errors import InputError
 from permrank.kernels.lists import Lists
 from permrank.kernels.low_rank import joint_gram
 from permrank.kernels.luce.damping import damping_sequence
 from permrank.kernels.luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION
-from permrank.posterior.co_listing import user_coordinates
 from permrank.posterior.effects import NO_EFFECTS
+from permrank.posterior.estimate import DrawsEstimate, Evidence
 from permrank.posterior.kernels.items import item_noise
 from permrank.posterior.problem import lists_of, odds_lists
-from permrank.ragged import frozen
 from permrank.randomness import stream_key
-from permrank.rankings.rankings import Rankings
-from permrank.types import Array, Float64Array, Int32Array, Int64Array
+from permrank.types import Array, Float64Array, Int64Array
 
 TIES = {"exact": EXACT, "efron": EFRON, "breslow": BRESLOW, "partition": PARTITION, "shuffle": EXACT}
 KINDS = ("none", "log", "natural_log", "learned")
@@ -36,73 +33,29 @@ _PAIRS_AT_A_TIME = 1 << 13
 _NOISE = stream_key(2)
 
 
-class Said(NamedTuple):
-    """Rankings of some users, their items in the numbering of the model, and what else is known of them.
-
-    Attributes
-    ----------
-    rankings : Rankings
-    items : int32 (n_entries,)
-    features : float64 (n_users, n_features), optional
-        0 if nothing is known.
-    pull : float64 (n_kept, n_columns + 1), optional
-        Of one user, what friends say under every draw: what is added to the prior mean, and how many times as sure.
-    """
-
-    rankings: Rankings
-    items: Int32Array
-    features: Float64Array | None = None
-    pull: Float64Array | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class FactoredEstimate(Estimate):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FactoredEstimate(DrawsEstimate):
     """Mean scores and some draws of items, or one point estimate; see the attributes of the model.
 
     ties: code of the treatment of ties. precision: prior precision of a user's coordinates. rule_of_damping: how the
     factors of longer lists go on; "none" without damping. seed: of the order in which tied items are put.
     """
 
-    item_draws: Array
     user_factors: Array
     item_factors: Array
     item_intercepts: Array
     bases: Array
     factor_scale: float
-    temperature: float
-    thresholds: Float64Array
-    co_listing: Float64Array
-    user_slopes: Array
+    temperature: float = 1.0
     item_variances: Array
-    curve: Float64Array
-    damping: Float64Array
-    personal_weight: float
-    score_error: float
-    item_effects: Array = field(default_factory=lambda: NO_EFFECTS)
-    pair_effects: Array = field(default_factory=lambda: NO_EFFECTS)
-    item_shares: Array = field(default_factory=lambda: NO_EFFECTS)
-    user_shares: Array = field(default_factory=lambda: NO_EFFECTS)
-    link_strength: Array = field(default_factory=lambda: NO_EFFECTS)
+    curve: Float64Array = field(default_factory=lambda: np.zeros((0, 3)))
+    damping: Float64Array = field(default_factory=lambda: np.ones(1))
+    personal_weight: float = 1.0
+    score_error: float = 0.0
     start_objectives: Array = field(default_factory=lambda: NO_EFFECTS)
-    ties: int = field(metadata=RULE, kw_only=True)
-    precision: float = field(metadata=RULE, kw_only=True)
-    rule_of_damping: str = field(metadata=RULE, kw_only=True)
-    seed: int = field(metadata=RULE, kw_only=True)
-
-    @property
-    def n_factors(self) -> int:
-        """K; with proportional odds a user's level comes after the factors."""
-        return self.n_columns - self.odds
-
-    @property
-    def n_columns(self) -> int:
-        """Coordinates of a user under a draw."""
-        return int(self.item_draws.shape[2]) - 1
-
-    @property
-    def odds(self) -> bool:
-        """Whether ratings have proportional odds given the thresholds."""
-        return bool(np.size(self.thresholds) > 0)
+    ties: int = field(metadata=RULE)
+    precision: float = field(metadata=RULE)
+    rule_of_damping: str = field(metadata=RULE)
 
     @property
     def n_items(self) -> int:
@@ -127,41 +80,23 @@ class FactoredEstimate(Estimate):
         """How the prior mean of a user depends on what the user lists, under one draw."""
         return np.asarray(self.user_slopes[draw], np.float64)
 
-    def lists(self, said: Said) -> tuple[Lists, int]:
+    def users_in_mean(self) -> Array:
+        """Users in the mean scores, (n_users, rank)."""
+        return self.user_factors
+
+    def factor_bases(self) -> Array:
+        """What a user's factors under each draw are in the basis of the mean."""
+        return self.bases
+
+    def lists(self, evidence: Evidence) -> tuple[Lists, int]:
         """Lists as they were learnt from, and the treatment of their ties (see posterior/kernels/users.py)."""
-        if self.odds and said.rankings.ratings is not None:
-            return odds_lists(said.rankings, self.thresholds, said.items), -self.thresholds.size
-        return lists_of(said.rankings, said.items), self.ties
-
-    def coordinates(self, said: Said, *, alone: bool = False) -> Float64Array:
-        """Coordinates of users by what they list (co_listing.py); ``alone``: as if every ranking were a user's."""
-        bounds = said.rankings.indptr if alone else said.rankings.indptr[said.rankings.user_indptr]
-        found = user_coordinates(np.asarray(self.co_listing, np.float64), *frozen(bounds, said.items))
-        features = np.zeros((len(found), self.n_user_features))
-        if said.features is not None:
-            features[:] = (
-                np.repeat(said.features, np.diff(said.rankings.user_indptr), axis=0) if alone else said.features
-            )
-        return np.hstack((found, features))
-
-    @property
-    def n_user_features(self) -> int:
-        """Columns of users' features; their slopes come after those of co-listing."""
-        return int(self.user_slopes.shape[1] - self.co_listing.shape[1])
+        if self.odds and evidence.rankings.ratings is not None:
+            return odds_lists(evidence.rankings, self.thresholds, evidence.items), -self.thresholds.size
+        return lists_of(evidence.rankings, evidence.items), self.ties
 
     def mean_factors(self, modes: Float64Array) -> Float64Array:
         """Factors of users in the mean scores, (n_users, rank), by their modes under the draws (n_users, n_kept, K)."""
         return np.asarray(np.einsum("udk,dkr->ur", modes[:, :, : self.n_factors], self.bases)) / len(self.bases)
-
-    @cached_property
-    def _from_mean(self) -> Float64Array:
-        return np.linalg.pinv(self.bases.astype(np.float64))
-
-    def near_modes(self, factors: Float64Array) -> Float64Array:
-        """A user with these factors (rank,) under the draws, (n_kept, n_columns): near the modes; a level is 0."""
-        found = np.zeros((len(self.bases), self.n_columns))
-        found[:, : self.n_factors] = np.einsum("r,drk->dk", factors, self._from_mean)
-        return found
 
     def scores(self, items: Int64Array, factors: Float64Array) -> Float64Array:
         """Mean scores of items for a user with these factors (rank,)."""
@@ -248,14 +183,11 @@ class FactoredEstimate(Estimate):
         """Raise unless all parts fit together, and the data."""
         super().check(n_users, n_items)
         shape, n_kept, rank = np.shape(self.item_draws), len(self.item_draws), np.shape(self.user_factors)[-1]
-        thresholds = np.asarray(self.thresholds)
-        if thresholds.ndim != 1 or np.any(np.diff(thresholds) <= 0):
-            raise InputError("thresholds_ is not an ascending list of ratings")
         if not float(self.temperature) > 0:
             raise InputError(f"temperature_ is {self.temperature}, which is not above 0")
         if not float(self.personal_weight) > 0:
             raise InputError(f"personal_weight_ is {self.personal_weight}, which is not above 0")
-        if len(shape) != 3 or n_kept < 1 or shape[1] != n_items + thresholds.size or shape[2] < 1:
+        if len(shape) != 3 or n_kept < 1 or shape[1] != n_items + np.size(self.thresholds) or shape[2] < 1:
             raise InputError(f"item_draws_ has shape {shape}, which does not fit the items and factors")
         self.check_shapes(
             user_factors=(n_users, rank), item_factors=(n_items, rank), item_intercepts=(n_items,),

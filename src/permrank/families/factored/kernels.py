@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.kernels.jit import njit, prange
-from permrank.posterior.kernels.choices import Room, bend, ranking_terms
+from permrank.posterior.kernels.choices import Room, directional_curvature, ranking_terms
 
 _FAST = {"reassoc", "contract"}
 # Conjugate gradients end when the residual has fallen to this part, in norm; a Newton step needs no more.
@@ -102,7 +102,7 @@ def _transposed_times(rows, n, factors, out):
 
 @njit(error_model="numpy")
 def _statistics(lists, first, last, law, user, room):
-    """Log-likelihood of the rankings first to last at a user vector, and whether `bend` knows how it bends.
+    """Log-likelihood of the rankings first to last at a user vector, and whether curvatures are exact.
 
     room.flat[4] and room.flat[5] receive residual and curvature.
     """
@@ -200,11 +200,11 @@ def _step_length(lists, first, last, known, slope, penalty, room):
     indptr, weights, work, flat, found = lists.indptr, lists.weights, room.work, room.flat, room.vectors[1]
     length, longest, start = 1.0, 1e-30, indptr[first]
     if known:
-        bends = float(penalty) * float(_dot(found, found))
+        curvature = float(penalty) * float(_dot(found, found))
         for r in range(first, last):
             a, b = indptr[r] - start, indptr[r + 1] - start
-            bends += weights[r] * bend(work[1, a:b], work[2, a:b], flat[1, a:b], b - a)
-        length = slope / bends
+            curvature += weights[r] * directional_curvature(work[1, a:b], work[2, a:b], flat[1, a:b], b - a)
+        length = slope / curvature
     for e in range(indptr[last] - start):
         longest = max(longest, float(abs(flat[1, e])))
     return min(length, _LONGEST / longest)
@@ -269,7 +269,7 @@ def _add_gradient(items, user, residual, curvature, gradient):
 
 @njit(error_model="numpy")
 def _add_damping_gradient(indptr, first, last, weights, scores, means, gradient):
-    """gradient[i] += weight * (s_i - Σ_j p_i(j) s_j), as `kernels.damping.damping_gradient`."""
+    """gradient[i] += weight * (s_i - Σ_j p_i(j) s_j), the slope in ρ_i (paper, §3.1)."""
     start = indptr[first]
     for r in range(first, last):
         for e in range(indptr[r], indptr[r + 1] - 1):

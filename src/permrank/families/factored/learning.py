@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from permrank.families.factored import undamped
-from permrank.families.factored.estimate import TIES, FactoredEstimate, Said
+from permrank.families.factored.estimate import TIES, FactoredEstimate
 from permrank.families.factored.point import point_estimate
 from permrank.learning.learner import Learner, mapped
 from permrank.posterior.chain import choose_factors, draw_posterior
 from permrank.posterior.co_listing import co_listing_coordinates
 from permrank.posterior.effects import EFFECTS
+from permrank.posterior.estimate import Evidence
 from permrank.posterior.known import Known
 from permrank.posterior.problem import Problem, thresholds_of
 from permrank.posterior.sampler import Start
@@ -46,9 +47,9 @@ def learner(settings: FactoredPlackettLuce, rankings: Rankings, n_sweeps: int) -
 
     def learned(found: Posterior) -> FactoredEstimate:
         return FactoredEstimate(
-            found.items, *found.mean, float(scale), found.weights.temperature, problem.thresholds,
-            problem.co_listing, found.slopes, found.variances, curve, np.ones(1), found.weights.personal,
-            found.error, *found.effects, **settings._rules(),
+            **_learnt(found), factor_scale=float(scale), temperature=found.weights.temperature, curve=curve,
+            personal_weight=found.weights.personal, thresholds=problem.thresholds, co_listing=problem.co_listing,
+            **settings._rules(),
         )  # fmt: skip
 
     keeper = partial(Draws, rankings.n_users, rankings.n_items, n_factors, settings.n_draws)
@@ -64,17 +65,22 @@ def growing(
     problem, key = _problem(settings, rankings, before.thresholds), stream_key(settings.seed, 1)
 
     def learned(found: Posterior) -> FactoredEstimate:
-        users, items, intercepts, bases = found.mean
-        effects: Named = dict(zip(EFFECTS, found.effects, strict=True))
-        return replace(
-            before, item_draws=found.items, user_factors=users, item_factors=items, item_intercepts=intercepts,
-            bases=bases, co_listing=problem.co_listing, user_slopes=found.slopes, item_variances=found.variances,
-            score_error=found.error, **effects, **settings._rules(),
-        )  # fmt: skip
+        return replace(before, co_listing=problem.co_listing, **_learnt(found), **settings._rules())
 
     keeper = partial(Draws, rankings.n_users, rankings.n_items, before.n_factors, settings.n_draws)
     scale, n_draws = before.factor_scale, settings.n_draws
     return mapped(draw_posterior(problem, before.n_factors, scale, n_draws, key, n_sweeps, keeper, start), learned)
+
+
+def _learnt(found: Posterior) -> Named:
+    """What is kept of the draws, as fields of the estimate."""
+    users, items, intercepts, bases = found.mean
+    effects: Named = dict(zip(EFFECTS, found.effects, strict=True))
+    return {
+        "item_draws": found.items, "user_factors": users, "item_factors": items, "item_intercepts": intercepts,
+        "bases": bases, "user_slopes": found.slopes, "item_variances": found.variances, "score_error": found.error,
+        **effects,
+    }  # fmt: skip
 
 
 def _problem(settings: FactoredPlackettLuce, rankings: Rankings, thresholds: Float64Array) -> Problem:
@@ -99,7 +105,7 @@ def _last_modes(estimate: FactoredEstimate, rankings: Rankings) -> Float64Array:
         estimate, item_draws=estimate.item_draws[-1:], bases=estimate.bases[-1:],
         user_slopes=estimate.user_slopes[-1:],
     )  # fmt: skip
-    return undamped.fold_in(last, Said(rankings, rankings.items))[:, 0]
+    return undamped.fold_in(last, Evidence(rankings, rankings.items))[:, 0]
 
 
 def grown(estimate: FactoredEstimate, before: Rankings, after: Rankings) -> Start:

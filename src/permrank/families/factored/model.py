@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 import polars as pl
@@ -35,14 +35,14 @@ from permrank.core.settings import (
 )
 from permrank.errors import InputError, NotSupportedError
 from permrank.families.factored import damped, undamped
-from permrank.families.factored.damped_law import DampedLuce
-from permrank.families.factored.estimate import TIES, FactoredEstimate, Said, check_damping, rule_of
-from permrank.families.factored.explain import contributions
+from permrank.families.factored.estimate import TIES, FactoredEstimate, check_damping, rule_of
 from permrank.families.factored.learning import growing, grown, learner, usual_sweeps
-from permrank.families.factored.new_items import with_item
-from permrank.families.factored.side_information import effects, factors_of, near_modes, said_by, said_by_new
+from permrank.families.factored.new_items import FactoredItems
 from permrank.learning.learner import Learner
+from permrank.posterior.estimate import Evidence
 from permrank.posterior.known import Known
+from permrank.posterior.new_items import with_item
+from permrank.posterior.side_information import effects, evidence_of, evidence_of_new
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
 from permrank.rankings.with_attributes import KINDS, with_featured
@@ -372,17 +372,23 @@ class FactoredPlackettLuce(Ranker):
         True
         """
         made = copy.copy(self)
-        made.fitted_ = with_item(self.fitted_, item, features, rankings)
+        fitted: Fitted[FactoredEstimate] = self.fitted_
+        if fitted.estimate.is_point:
+            raise NotSupportedError(
+                "fold_in_item() needs method='draws', whose items have a prior; this model has 'point'"
+            )
+        items = FactoredItems(fitted, cast("FactoredPlackettLuce", fitted.settings).intercepts)
+        made.fitted_ = with_item(fitted, item, features, rankings, items)
         return made
 
     # Scores: averages over the draws
 
     def _scores(self, fitted: Fitted[FactoredEstimate], person: Person, items: Int64Array) -> Float64Array:
-        return fitted.estimate.scores(items, factors_of(fitted, person))
+        return fitted.estimate.scores(items, _factors_of(fitted, person))
 
     def _rows(self, fitted: Fitted[FactoredEstimate], people: Sequence[Person]) -> Array:
         if any(person.is_new for person in people):
-            return fitted.estimate.score_rows(np.stack([factors_of(fitted, person) for person in people]))
+            return fitted.estimate.score_rows(np.stack([_factors_of(fitted, person) for person in people]))
         indices = np.array([person.index for person in people], np.int64)
         return fitted.estimate.score_rows(fitted.estimate.user_factors[indices])
 
@@ -400,9 +406,9 @@ class FactoredPlackettLuce(Ranker):
     # Users
 
     def _meet(self, fitted: Fitted[FactoredEstimate], rankings: Rankings, **about: Any) -> Named:
-        said = said_by_new(fitted, rankings, **about)
-        modes = np.asarray(_users(fitted).fold_in(fitted.estimate, said))
-        known = {"features": said.features, "pull": said.pull}
+        evidence = evidence_of_new(fitted, rankings, **about)
+        modes = np.asarray(_users(fitted).fold_in(fitted.estimate, evidence))
+        known = {"features": evidence.features, "pull": evidence.pull}
         state = {"modes": modes[0], "factors": fitted.estimate.mean_factors(modes)[0]}
         return state | {name: part for name, part in known.items() if part is not None}
 
@@ -414,7 +420,7 @@ class FactoredPlackettLuce(Ranker):
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Posterior modes of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
         fitted: Fitted[FactoredEstimate] = self.fitted_
-        return np.asarray(_users(fitted).fold_in(fitted.estimate, Said(rankings, fitted.aligned(rankings))))
+        return np.asarray(_users(fitted).fold_in(fitted.estimate, Evidence(rankings, fitted.aligned(rankings))))
 
     def effects(self, level: float = 0.9) -> pl.DataFrame:
         """What features and links are worth, with intervals.
@@ -454,9 +460,9 @@ class FactoredPlackettLuce(Ranker):
 
     def _score_draws(self, fitted: Fitted[FactoredEstimate], person: Person, items: Int64Array) -> Float64Array:
         """Scores of items under draws of them and of the user: (n_kept * size, n_items)."""
-        estimate, said, near = fitted.estimate, said_by(fitted, person), near_modes(fitted, person)
+        estimate, evidence, near = fitted.estimate, evidence_of(fitted, person), _near_modes(fitted, person)
         size = max(1, _USER_DRAWS // len(estimate.item_draws))
-        scores = estimate.score_draws(items, _users(fitted).user_draws(estimate, said, near, size))
+        scores = estimate.score_draws(items, _users(fitted).user_draws(estimate, evidence, near, size))
         # A few draws tell how far scores spread, and together; all of them tell where.
         scores += self._scores(fitted, person, items) - scores.mean(axis=0)
         return scores
@@ -466,15 +472,15 @@ class FactoredPlackettLuce(Ranker):
     ) -> Float64Array:
         if fitted.estimate.is_damped:
             return super()._prefers(fitted, person, first, second)
-        said, near = said_by(fitted, person), near_modes(fitted, person)
-        modes, roots = undamped.user_roots(fitted.estimate, said, near)
+        evidence, near = evidence_of(fitted, person), _near_modes(fitted, person)
+        modes, roots = undamped.user_roots(fitted.estimate, evidence, near)
         gaps = self._scores(fitted, person, first) - self._scores(fitted, person, second)
         return fitted.estimate.prefers(first, second, gaps, modes, roots)
 
     def _law(self, fitted: Fitted[FactoredEstimate], person: Person, items: Int64Array) -> RankingDistribution:
         scores = self._score_draws(fitted, person, items)
         if fitted.estimate.is_damped:
-            return DampedLuce(scores, fitted.estimate.damping_of(items.size))
+            return damped.DampedLuce(scores, fitted.estimate.damping_of(items.size))
         return LuceMixture(scores)
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
@@ -503,8 +509,8 @@ class FactoredPlackettLuce(Ranker):
         require_int("size", size, 1)
         n, n_kept = require_rankings(rankings).n_rankings, len(fitted.estimate.item_draws)
         require_memory(24 * int(size) * n * n_kept, f"size={size} draws for each of {n} rankings", "take fewer")
-        said = Said(rankings, fitted.aligned(rankings))
-        return _users(fitted).log_likelihoods(fitted.estimate, said, int(size))  # type: ignore[no-any-return]
+        evidence = Evidence(rankings, fitted.aligned(rankings))
+        return _users(fitted).log_likelihoods(fitted.estimate, evidence, int(size))  # type: ignore[no-any-return]
 
     # Likeness and reasons
 
@@ -514,7 +520,7 @@ class FactoredPlackettLuce(Ranker):
 
     def _user_likeness(self, fitted: Fitted[FactoredEstimate], person: Person) -> Float64Array:
         """Cosine of what users' factors make of all items."""
-        return fitted.estimate.likeness_of_users(factors_of(fitted, person))
+        return fitted.estimate.likeness_of_users(_factors_of(fitted, person))
 
     def _reasons(self, fitted: Fitted[FactoredEstimate], person: Person, item: int) -> Reasons:
         """A score as a sum over the list (see explain.py), and the rest: what the item has for everybody."""
@@ -522,8 +528,8 @@ class FactoredPlackettLuce(Ranker):
             raise NotSupportedError("a damped model cannot answer explain(); fit with damping='none'")
         data = fitted.rankings
         often = np.bincount(data.items, data.entry_weights(), data.n_items)
-        said, near = said_by(fitted, person), near_modes(fitted, person)
-        listed, parts = contributions(fitted.estimate, said, near, item, often / often.sum())
+        evidence, near = evidence_of(fitted, person), _near_modes(fitted, person)
+        listed, parts = undamped.contributions(fitted.estimate, evidence, near, item, often / often.sum())
         items, inverse = np.unique(listed, return_inverse=True)
         rest = float(self._scores(fitted, person, np.array([item]))[0] - parts.sum())
         return Reasons(
@@ -537,6 +543,20 @@ class FactoredPlackettLuce(Ranker):
             raise InputError(f"item_draws_ has {n_kept} draws, more than n_draws={self.n_draws} of {self.method!r}")
         if n_factors != self.n_factors and self.n_factors != "auto":
             raise InputError(f"item_draws_ has {n_factors} factors, and n_factors is {self.n_factors}")
+
+
+def _factors_of(fitted: Fitted[FactoredEstimate], person: Person) -> Float64Array:
+    """Of a person in the mean scores."""
+    if person.index is None:
+        return person.state["factors"]  # type: ignore[no-any-return]
+    return np.asarray(fitted.estimate.user_factors[person.index], dtype=np.float64)
+
+
+def _near_modes(fitted: Fitted[FactoredEstimate], person: Person) -> Float64Array:
+    """Of a person under every draw: where Newton's method finds the mode in a step or two."""
+    if person.index is None:
+        return person.state["modes"]  # type: ignore[no-any-return]
+    return fitted.estimate.near_modes(_factors_of(fitted, person))
 
 
 def _users(fitted: Fitted[FactoredEstimate]) -> ModuleType:

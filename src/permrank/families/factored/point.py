@@ -45,7 +45,7 @@ _ROUGHLY = 1e-3
 _FEWEST_BLOCKS, _NUMBERS_AN_ENTRY = 4, 3
 
 
-class Place(NamedTuple):
+class AscentPoint(NamedTuple):
     """Where the ascent is.
 
     Attributes
@@ -75,7 +75,7 @@ class Place(NamedTuple):
         return np.concatenate((self.theta.ravel(), self.slopes)) if self.slopes.size else self.theta.ravel()
 
 
-class Part(NamedTuple):
+class AscentShard(NamedTuple):
     """A shard of users, with arrays for its sums that are made once: they are the largest that there are.
 
     Attributes
@@ -96,13 +96,13 @@ class Part(NamedTuple):
         return self.shard.spans
 
     @classmethod
-    def of(cls, shard: Shard, n_items: int, n_factors: int) -> Part:
+    def of(cls, shard: Shard, n_items: int, n_factors: int) -> AscentShard:
         """With new arrays."""
         sums = np.empty((shard.n_blocks, n_items, n_factors + 2), np.float32)
         return cls(shard, sums, np.empty((shard.n_blocks, n_factors + 1)))
 
 
-def _climbed(law: Law, theta: Array, penalty: Any, n_steps: int, part: Part, users: Array) -> tuple[Any, ...]:
+def _climbed(law: Law, theta: Array, penalty: Any, n_steps: int, part: AscentShard, users: Array) -> tuple[Any, ...]:
     """Values of the users, users where they have climbed to, and the sums by block; see `climb_users`."""
     (user_indptr, indptr), (weights, items, levels) = part.shard.indptrs, part.shard.data
     lists, steps = Lists(user_indptr, indptr, items, levels, weights), Steps(n_steps, _CONJUGATE)
@@ -139,7 +139,7 @@ class Objective:
         self.ties, self.damping = ties, damping
         self._user_penalty, self._item_penalty, self._intercepts = float(user_penalty), float(item_penalty), intercepts
         self._bounds = blocks_of_users(rankings, n_factors)
-        self._parts = [Part.of(shard, rankings.n_items, n_factors) for shard in self._shards(rankings)]
+        self._parts = [AscentShard.of(shard, rankings.n_items, n_factors) for shard in self._shards(rankings)]
         self.rankings = rankings
         self.hold_slopes = True
 
@@ -152,7 +152,7 @@ class Objective:
         self.rankings, shards = rankings, self._shards(rankings)
         self._parts = [part._replace(shard=shard) for part, shard in zip(self._parts, shards, strict=True)]
 
-    def at(self, theta: Array, slopes: Float64Array, users: Array, n_steps: int = _STEPS) -> Place:
+    def at(self, theta: Array, slopes: Float64Array, users: Array, n_steps: int = _STEPS) -> AscentPoint:
         """Climb with copies of the users at given items and slopes."""
         damping = learnt_damping(slopes) if slopes.size else self.damping
         job = partial(_climbed, Law(self.ties, damping), theta, np.float32(2.0 * self._user_penalty), n_steps)
@@ -168,7 +168,7 @@ class Objective:
         if slopes.size and not self.hold_slopes:
             gradient[n:], diagonal[n:] = _in_slopes(slopes, in_damping.sum(axis=0), self.rankings)
         value = float(values.sum()) - self._item_penalty * inner(theta, theta)
-        return Place(theta, slopes, users, value, gradient, diagonal)
+        return AscentPoint(theta, slopes, users, value, gradient, diagonal)
 
 
 def learnt_damping(slopes: Float64Array) -> Float64Array:
@@ -207,7 +207,7 @@ def maximise(
     shuffle: bool,
     slopes: Float64Array,
     begin: Callable[[], tuple[Array, Array]],
-) -> Learner[Place]:
+) -> Learner[AscentPoint]:
     """Maximise Σ_u log P(π | u) - α ‖W‖² - β ‖H‖² (§3.1); the value never falls from sweep to sweep.
 
     The users are maximised out: what is left is a function of the items alone, climbed by limited-memory BFGS, so that
@@ -221,14 +221,14 @@ def maximise(
     def shuffled(sweep: int) -> Rankings:
         return given.shuffled_ties(int(stream_key(int(key), sweep, 2)) % 2**63)
 
-    def steps(kept: State | None) -> Iterator[Step[Place]]:
+    def steps(kept: State | None) -> Iterator[Step[AscentPoint]]:
         memory = LimitedMemory(_MEMORY, n_numbers, np.float32)
         done, release, values = 0, False, []
         if kept:
             done, release, values = kept["done"], bool(kept["release"]), kept["values"].tolist()
             objective.hold_slopes = bool(kept["hold_slopes"])
             memory.restore({name: kept[name] for name in ("steps", "falls", "order")})
-            here = Place(**{name: kept[name] for name in Place._fields})
+            here = AscentPoint(**{name: kept[name] for name in AscentPoint._fields})
             if shuffle and done:
                 objective.use(shuffled(done - 1))
         else:
@@ -237,7 +237,7 @@ def maximise(
             here = objective.at(theta, slopes, users, _FIRST_STEPS)
             del theta, users  # the largest arrays there are
 
-        def estimate() -> Place:
+        def estimate() -> AscentPoint:
             return here
 
         def state() -> State:
@@ -271,7 +271,7 @@ def maximise(
     return steps
 
 
-def _step(objective: Objective, here: Place, memory: LimitedMemory) -> Place:
+def _step(objective: Objective, here: AscentPoint, memory: LimitedMemory) -> AscentPoint:
     """One step that does not lower the objective; the same place if float32 allows none."""
     n = here.theta.size
     while True:
@@ -312,14 +312,16 @@ def point_estimate(
         intercepts=settings.intercepts, damping=damped,
     )  # fmt: skip
 
-    def learned(best: Best[Place]) -> FactoredEstimate:
+    def learned(best: Best[AscentPoint]) -> FactoredEstimate:
         found = best.estimate
         factors = learnt_damping(found.slopes) if found.slopes.size else damped
         return FactoredEstimate(
-            found.theta[None], found.users, found.theta[:, :-1], found.theta[:, -1],
-            np.eye(n_factors, dtype=np.float32)[None], 0.0, 1.0, np.zeros(0), np.zeros((rankings.n_items, 0)),
-            np.zeros((1, 0, n_factors), np.float32), np.zeros((1, rankings.n_items), np.float32), np.zeros((0, 3)),
-            factors if factors.size else np.ones(1), 1.0, 0.0, start_objectives=best.objectives, **settings._rules(),
+            item_draws=found.theta[None], user_factors=found.users, item_factors=found.theta[:, :-1],
+            item_intercepts=found.theta[:, -1], bases=np.eye(n_factors, dtype=np.float32)[None], factor_scale=0.0,
+            thresholds=np.zeros(0), co_listing=np.zeros((rankings.n_items, 0)),
+            user_slopes=np.zeros((1, 0, n_factors), np.float32),
+            item_variances=np.zeros((1, rankings.n_items), np.float32),
+            damping=factors if factors.size else np.ones(1), start_objectives=best.objectives, **settings._rules(),
         )  # fmt: skip
 
     key, n_starts = stream_key(settings.seed), int(settings.n_starts)

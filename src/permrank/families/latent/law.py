@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from permrank.core.distribution import RankingDistribution
-from permrank.families.latent.kernels.draws import latent_rankings, top_by_subsets
 from permrank.families.latent.kernels.insertion import latent_insertion_probabilities
-from permrank.families.latent.kernels.membership import given_log_likelihoods
+from permrank.families.latent.kernels.membership import given_log_likelihoods, latent_rankings, top_by_subsets
 from permrank.families.latent.kernels.stages import BY_LIST, BY_STAGE
 from permrank.kernels.luce.race import top_probabilities
 from permrank.ragged import frozen

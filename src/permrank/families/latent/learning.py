@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_block
 from permrank.ragged import frozen, indptr_of, owners, ranges
 from permrank.randomness import generator, stream_key
 from permrank.rankings.rankings import Rankings
-from permrank.types import Float64Array, Int32Array, Int64Array
+from permrank.types import Float64Array, Int64Array
 
 MStep = Literal["mm", "gradient", "published"]
 # Random orders of every tie under ties="shuffle", each counting an equal part.
@@ -28,72 +29,84 @@ _WARM_UP = 20
 _MOST_CELLS, _FEWEST_BLOCKS = 2**24, 2
 
 
-class Problem(NamedTuple):
-    """Rankings as the kernels take them.
+class CommunityData(NamedTuple):
+    """What EM learns from.
 
     Attributes
     ----------
-    user_indptr, indptr, items, levels
-        As in `Rankings`.
-    weights : float64 (n_rankings,)
-        How often its user gave each ranking.
+    lists : Lists
+        Rankings of the users; the weights say how often its user gave each.
     outer : float64 (n_users,)
         How many such users there are: above 1 for ballots that several people cast.
     pooled : float64 (n_items,)
         Scores of everybody together, the centre of the prior.
-    ties, m_step
-        A code of `kernels.latent`; how scores are raised.
+    ties : int
+        A code of `families.latent.kernels.stages`.
+    m_step : str
+        How scores are raised.
     """
 
-    user_indptr: Int64Array
-    indptr: Int64Array
-    items: Int32Array
-    levels: Int32Array
-    weights: Float64Array
+    lists: Lists
     outer: Float64Array
     pooled: Float64Array
     ties: int
     m_step: MStep
 
+    @classmethod
+    def of(
+        cls, rankings: Rankings, pooled: Float64Array, ties: int, m_step: MStep, shuffle_seed: int | None
+    ) -> CommunityData:
+        """Rankings; with a seed, every ranking with ties becomes several in random orders."""
+        outer = rankings.weights if rankings.anonymous else np.ones(rankings.n_users)
+        weights = np.ones(rankings.n_rankings) if rankings.anonymous else rankings.weights
+        lists = Lists(rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels, weights)
+        if shuffle_seed is not None and rankings.has_ties:
+            lists = _shuffled(rankings, weights, shuffle_seed)
+        outer, pooled = frozen(outer, pooled)
+        return cls(Lists(*frozen(*lists)), outer, pooled, ties, m_step)
+
     @property
     def n_users(self) -> int:
         """Number of users."""
-        return self.user_indptr.size - 1
+        return int(self.outer.size)
+
+    def of_users(self, users: Int64Array) -> CommunityData:
+        """The same of some of the users, all items."""
+        user_indptr, indptr, items, levels, weights = self.lists
+        rankings = ranges(user_indptr[:-1][users], user_indptr[1:][users])
+        entries = ranges(indptr[:-1][rankings], indptr[1:][rankings])
+        *lists, outer = frozen(
+            indptr_of(np.diff(user_indptr)[users]), indptr_of(np.diff(indptr)[rankings]), items[entries],
+            levels[entries], weights[rankings], self.outer[users],
+        )  # fmt: skip
+        return self._replace(lists=Lists(*lists), outer=outer)
 
 
-class EStep:
-    """The E-step over shards of users: `kernels.latent.latent_statistics`, sums over blocks taken.
+EStep: TypeAlias = Callable[[Float64Array, Float64Array, int], tuple[Float64Array, ...]]
+"""Scores (n_items, K), memberships (n_users, K) and a kind of mixing to what `latent_statistics` gives, sums over
+blocks taken: value (n_users,), counts (n_users, K), chosen and available (n_items, K)."""
 
-    Parameters
-    ----------
-    problem : Problem
-    n_communities : int
-    """
 
-    def __init__(self, problem: Problem, n_communities: int) -> None:
-        n_items, n_entries = problem.pooled.size, problem.items.size
-        # Clearing and adding up a block must cost little beside its entries: a sixteenth as many items as entries.
-        allowed = min(_MOST_CELLS // max(1, n_items * n_communities), n_entries // max(1, 16 * n_items))
-        n_blocks = n_blocks_of(problem.n_users, allowed, fewest=_FEWEST_BLOCKS)
-        bounds = blocks_by_entries(problem.indptr[problem.user_indptr], n_blocks)
-        levels = (problem.outer,), (problem.weights,), (problem.items, problem.levels)
-        self._ties, self._shards = problem.ties, shards_of(bounds, (problem.user_indptr, problem.indptr), levels)
+def e_step_of(data: CommunityData, n_communities: int) -> EStep:
+    """The E-step over shards of users."""
+    (user_indptr, indptr, items, levels, weights), n_items = data.lists, data.pooled.size
+    # Clearing and adding up a block must cost little beside its entries: a sixteenth as many items as entries.
+    allowed = min(_MOST_CELLS // max(1, n_items * n_communities), items.size // max(1, 16 * n_items))
+    bounds = blocks_by_entries(indptr[user_indptr], n_blocks_of(data.n_users, allowed, fewest=_FEWEST_BLOCKS))
+    shards = shards_of(bounds, (user_indptr, indptr), ((data.outer,), (weights,), (items, levels)))
 
-    def __call__(
-        self, scores: Float64Array, mixture: Float64Array, mixing: int
-    ) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array]:
-        """Value (n_users,), counts (n_users, K), chosen and available (n_items, K) for scores and all mixtures."""
-        job = partial(_statistics, worth_table(scores), self._ties, mixing)
-        value, counts, chosen, available = gathered(job, self._shards, mixture)
+    def e_step(scores: Float64Array, mixture: Float64Array, mixing: int) -> tuple[Float64Array, ...]:
+        job = partial(_statistics, worth_table(scores), Rules(data.ties, mixing))
+        value, counts, chosen, available = gathered(job, shards, mixture)
         return value, counts, chosen.sum(axis=0), available.sum(axis=0)
 
+    return e_step
 
-def _statistics(
-    worths: Float64Array, ties: int, mixing: int, shard: Shard, mixture: Float64Array
-) -> tuple[Float64Array, ...]:
+
+def _statistics(worths: Float64Array, rules: Rules, shard: Shard, mixture: Float64Array) -> tuple[Float64Array, ...]:
     (user_indptr, indptr), (outer, weights, items, levels) = shard.indptrs, shard.data
     lists = Lists(user_indptr, indptr, items, levels, weights)
-    return latent_statistics(shard.bounds, lists, outer, worths, mixture, Rules(ties, mixing))
+    return tuple(latent_statistics(shard.bounds, lists, outer, worths, mixture, rules))
 
 
 class Priors(NamedTuple):
@@ -119,19 +132,7 @@ class Fit(NamedTuple):
     objectives: Float64Array
 
 
-def problem_of(rankings: Rankings, pooled: Float64Array, ties: int, m_step: MStep, shuffle_seed: int | None) -> Problem:
-    """Rankings as a `Problem`; with a seed, every ranking with ties becomes several in random orders."""
-    outer = rankings.weights if rankings.anonymous else np.ones(rankings.n_users)
-    weights = np.ones(rankings.n_rankings) if rankings.anonymous else rankings.weights
-    parts = rankings.user_indptr, rankings.indptr, rankings.items, rankings.levels
-    if shuffle_seed is not None and rankings.has_ties:
-        parts, weights = _shuffled(rankings, weights, shuffle_seed)
-    return Problem._make((*frozen(*parts, weights, outer, pooled), ties, m_step))
-
-
-def _shuffled(
-    rankings: Rankings, weights: Float64Array, seed: int
-) -> tuple[tuple[Int64Array, Int64Array, Int32Array, Int32Array], Float64Array]:
+def _shuffled(rankings: Rankings, weights: Float64Array, seed: int) -> Lists:
     """Every ranking several times, ties in random orders, the copies of a user side by side."""
     copies = [rankings.shuffled_ties(int(stream_key(seed, copy))) for copy in range(_N_SHUFFLES)]
     order = np.argsort(np.tile(rankings.ranking_users, _N_SHUFFLES), kind="stable")
@@ -142,51 +143,53 @@ def _shuffled(
     items = np.concatenate([copy.items for copy in copies])[entries]
     levels = np.concatenate([copy.levels for copy in copies])[entries]
     user_indptr = np.ascontiguousarray(rankings.user_indptr * _N_SHUFFLES)
-    return (user_indptr, indptr_of(lengths), items, levels), np.tile(weights, _N_SHUFFLES)[order] / _N_SHUFFLES
+    weights = np.tile(weights, _N_SHUFFLES)[order] / _N_SHUFFLES
+    return Lists(user_indptr, indptr_of(lengths), items, levels, weights)
 
 
-def em_update(problem: Problem, priors: Priors, mixing: int, n_communities: int) -> Update:
+def em_update(data: CommunityData, priors: Priors, mixing: int, n_communities: int) -> Update:
     """EM step and objective, for points that hold scores and then the logarithms of memberships or shares.
 
     Objective: Σ_u log P(π_u) + Σ a (d - e^d) + Σ α log θ, with d the scores less the pooled ones. Both priors are
     taken in coordinates without bounds (scores, log-odds of memberships), where modes are the closed forms below.
     """
-    n_items, e_step = problem.pooled.size, EStep(problem, n_communities)
+    n_items, e_step = data.pooled.size, e_step_of(data, n_communities)
 
     def one(point: Float64Array, concentration: Float64Array) -> tuple[Float64Array, float]:
-        scores = _bounded(point[: n_items * n_communities].reshape(n_items, n_communities), problem.pooled)
+        scores = _bounded(point[: n_items * n_communities].reshape(n_items, n_communities), data.pooled)
         mixture = _softmax(point[scores.size :].reshape(-1, n_communities))
-        everybody = mixture if mixing == BY_STAGE else np.repeat(mixture, problem.n_users, axis=0)
+        everybody = mixture if mixing == BY_STAGE else np.repeat(mixture, data.n_users, axis=0)
         value, counts, chosen, available = e_step(scores, everybody, mixing)
-        people = problem.outer[:, None] if mixing == BY_STAGE else np.ones((1, 1))
-        objective = float(np.sum(problem.outer * value))
+        people = data.outer[:, None] if mixing == BY_STAGE else np.ones((1, 1))
+        objective = float(np.sum(data.outer * value))
         objective += float(np.sum(people * concentration * np.log(mixture)))
-        objective += priors.strength * float(np.sum(_log_prior(scores, problem.pooled)))
+        objective += priors.strength * float(np.sum(_log_prior(scores, data.pooled)))
         if mixing == BY_LIST:
-            counts = np.sum(problem.outer[:, None] * counts, axis=0, keepdims=True)
+            counts = np.sum(data.outer[:, None] * counts, axis=0, keepdims=True)
         rate = available * np.exp(-scores.max(axis=0))  # worths in the kernel have their largest at 1
-        better = _raised(scores, chosen, rate, priors.strength, problem)
-        if problem.m_step == "published" and mixing == BY_STAGE:
-            counts = counts + _certain_stages(problem)[:, None] * mixture
+        better = _raised(scores, chosen, rate, priors.strength, data)
+        if data.m_step == "published" and mixing == BY_STAGE:
+            counts = counts + _certain_stages(data)[:, None] * mixture
         new = counts + concentration
         logs = np.log(new / new.sum(axis=1, keepdims=True))
         return np.concatenate([better.ravel(), logs.ravel()]), objective
 
     def update(points: Float64Array) -> tuple[Float64Array, Float64Array]:
-        found = [one(*each) for each in zip(points, priors.concentration, strict=True)]
-        return np.stack([point for point, _ in found]), np.array([value for _, value in found])
+        new, values = zip(*(one(*each) for each in zip(points, priors.concentration, strict=True)), strict=True)
+        return np.stack(new), np.array(values)
 
     return update
 
 
-def _certain_stages(problem: Problem) -> Float64Array:
+def _certain_stages(data: CommunityData) -> Float64Array:
     """Last stages of each user's lists, where one item is left and Q is the membership itself: (n_users,)."""
-    lengths, last = np.diff(problem.indptr), problem.indptr[1:] - 1
+    lists = data.lists
+    lengths, last = np.diff(lists.indptr), lists.indptr[1:] - 1
     alone = lengths == 1
     longer = lengths > 1
-    alone[longer] = problem.levels[last[longer]] != problem.levels[last[longer] - 1]
-    owner = owners(problem.user_indptr)
-    return np.asarray(np.bincount(owner, alone * problem.weights, problem.n_users), np.float64)
+    alone[longer] = lists.levels[last[longer]] != lists.levels[last[longer] - 1]
+    owner = owners(lists.user_indptr)
+    return np.asarray(np.bincount(owner, alone * lists.weights, data.n_users), np.float64)
 
 
 def _bounded(scores: Float64Array, pooled: Float64Array) -> Float64Array:
@@ -202,21 +205,21 @@ def _log_prior(scores: Float64Array, pooled: Float64Array) -> Float64Array:
 
 
 def _raised(
-    scores: Float64Array, chosen: Float64Array, rate: Float64Array, strength: float, problem: Problem
+    scores: Float64Array, chosen: Float64Array, rate: Float64Array, strength: float, data: CommunityData
 ) -> Float64Array:
     """M-step for scores: Hunter's MM with the prior, or one step along the paper's gradient; then the best level."""
     numerator = chosen + strength
-    denominator = rate + strength * np.exp(-problem.pooled)[:, None]
-    if problem.m_step == "mm":
+    denominator = rate + strength * np.exp(-data.pooled)[:, None]
+    if data.m_step == "mm":
         # Without a prior an item may never be chosen, or never be there to choose: as low as can be, and as it was.
-        lowest = np.exp(problem.pooled - 100.0)[:, None]
-        known = denominator > 0.0
-        worths = np.divide(numerator, denominator, out=np.ones_like(scores), where=known)
-        new = np.where(known, np.log(np.maximum(worths, lowest)), scores)
+        lowest = np.exp(data.pooled - 100.0)[:, None]
+        present = denominator > 0.0
+        worths = np.divide(numerator, denominator, out=np.ones_like(scores), where=present)
+        new = np.where(present, np.log(np.maximum(worths, lowest)), scores)
     else:
         new = _gradient_step(scores, numerator, denominator)
     # A community's scores are defined up to a constant: the prior chooses it, where Σ (e^d - 1) = 0.
-    level = np.log(np.mean(np.exp(new - problem.pooled[:, None]), axis=0))
+    level = np.log(np.mean(np.exp(new - data.pooled[:, None]), axis=0))
     return np.asarray(new - level)
 
 
@@ -236,11 +239,13 @@ def _gradient_step(scores: Float64Array, numerator: Float64Array, denominator: F
     return np.asarray(scores + step)
 
 
-def learner_of(problem: Problem, priors: Priors, mixing: int, start: Fit, tol: float, accelerate: bool) -> Learner[Fit]:
+def learner_of(
+    data: CommunityData, priors: Priors, mixing: int, start: Fit, tol: float, accelerate: bool
+) -> Learner[Fit]:
     """EM from several starts side by side."""
     n_starts, n_items, n_communities = start.scores.shape
     points = np.concatenate([start.scores.reshape(n_starts, -1), np.log(start.mixtures).reshape(n_starts, -1)], axis=1)
-    update = em_update(problem, priors, mixing, n_communities)
+    update = em_update(data, priors, mixing, n_communities)
     cut = n_items * n_communities
 
     def reached(points: Float64Array) -> Fit:
@@ -250,30 +255,30 @@ def learner_of(problem: Problem, priors: Priors, mixing: int, start: Fit, tol: f
     return mapped(expectation_maximisation(update, points, tol=tol, accelerate=accelerate), reached)
 
 
-def starts(problem: Problem, n_communities: int, n_starts: int, seed: int) -> Fit:
+def starts(data: CommunityData, n_communities: int, n_starts: int, seed: int) -> Fit:
     """Pooled scores with noise of its own for every community and start; equal shares."""
     rng = generator(seed)
-    noise = _NOISE * rng.normal(size=(n_starts, problem.pooled.size, n_communities))
+    noise = _NOISE * rng.normal(size=(n_starts, data.pooled.size, n_communities))
     shares = np.full((n_starts, 1, n_communities), 1.0 / n_communities)
-    return Fit(problem.pooled[None, :, None] + noise, shares, np.zeros(n_starts))
+    return Fit(data.pooled[None, :, None] + noise, shares, np.zeros(n_starts))
 
 
-def warmed(problem: Problem, strength: float, start: Fit, sweeps: int = _WARM_UP) -> Fit:
+def warmed(data: CommunityData, strength: float, start: Fit, sweeps: int = _WARM_UP) -> Fit:
     """Some sweeps with one community a list."""
     priors = Priors(strength, np.ones(start.scores[:, 0].shape))
-    return run(learner_of(problem, priors, BY_LIST, start, 0.0, True), max_iter=sweeps).estimate
+    return run(learner_of(data, priors, BY_LIST, start, 0.0, True), max_iter=sweeps).estimate
 
 
-def members(problem: Problem, fit: Fit, concentration: Float64Array) -> Fit:
+def members(data: CommunityData, fit: Fit, concentration: Float64Array) -> Fit:
     """Memberships to start the stage-wise model from: the posterior of the community of each user's lists."""
-    found, e_step = [], EStep(problem, concentration.shape[1])
+    mixtures, e_step = [], e_step_of(data, concentration.shape[1])
     for scores, shares, prior in zip(fit.scores, fit.mixtures, concentration, strict=True):
-        everybody = np.repeat(shares, problem.n_users, axis=0)
+        everybody = np.repeat(shares, data.n_users, axis=0)
         _, counts, _, _ = e_step(scores, everybody, BY_LIST)
-        stages = np.diff(problem.indptr[problem.user_indptr])[:, None]
+        stages = np.diff(data.lists.indptr[data.lists.user_indptr])[:, None]
         soft = counts * stages + prior
-        found.append(soft / soft.sum(axis=1, keepdims=True))
-    return fit._replace(mixtures=np.stack(found))
+        mixtures.append(soft / soft.sum(axis=1, keepdims=True))
+    return fit._replace(mixtures=np.stack(mixtures))
 
 
 def _softmax(logs: Float64Array) -> Float64Array:

@@ -9,42 +9,44 @@ import numpy as np
 import polars as pl
 
 from permrank.checks import require_int, require_memory
+from permrank.core.answers import assignments_frame
 from permrank.core.estimates import Learnt
 from permrank.core.fitted import Fitted
-from permrank.core.settings import MOST_SWEEPS, choice, flag, integer, number, random_seed
+from permrank.core.person import Person
+from permrank.core.ranker import Ranker
+from permrank.core.settings import MOST_DRAWS, MOST_SWEEPS, choice, flag, integer, number, random_seed
 from permrank.errors import ConvergenceWarning, InputError
-from permrank.families.latent.communities import communities_frame
-from permrank.families.latent.distribution import (
-    MIXING,
-    NO_PRIOR,
-    TIES,
-    CommunityEstimate,
-    CommunityRanker,
-    memberships_of,
-)
-from permrank.families.latent.kernels.stages import BY_LIST, BY_STAGE
+from permrank.families.latent.estimate import NO_PRIOR, CommunityEstimate, log_likelihoods, memberships_of
+from permrank.families.latent.kernels.insertion import EXPECTED, MODE, insertion_scores
+from permrank.families.latent.kernels.stages import BRESLOW, BY_LIST, BY_STAGE, EFRON, Rules, worth_table
+from permrank.families.latent.law import Communities
 from permrank.families.latent.learning import (
+    CommunityData,
     Fit,
     MStep,
     Priors,
-    Problem,
     learner_of,
     members,
-    problem_of,
     starts,
     warmed,
 )
-from permrank.families.latent.selection import Selection, choose_number
+from permrank.families.latent.selection import choose_number, choose_priors
 from permrank.families.plackett_luce.model import PlackettLuce
+from permrank.kernels.lists import Lists
 from permrank.learning.learner import Learner, mapped
+from permrank.ragged import frozen, indptr_of
 from permrank.rankings.rankings import Rankings
-from permrank.types import Float64Array
+from permrank.rankings.validate import require_rankings
+from permrank.types import Array, Float64Array, Int64Array, Named
 
+MIXING = {"stage": BY_STAGE, "list": BY_LIST}
+TIES = {"efron": EFRON, "breslow": BRESLOW, "shuffle": EFRON}
+POSITION = {"expected": EXPECTED, "mode": MODE}
 # Scores and memberships of all starts: now, before, their sums, and two of the extrapolation.
 _COPIES = 6
 
 
-class LatentPlackettLuce(CommunityRanker):
+class LatentPlackettLuce(Ranker):
     """Latent semantic Plackett-Luce: people belong to communities, and each choice is made by one (§3.2).
 
     P(ranking | u) = Π_i Σ_z P(z | u) e^{s_i^z} / Σ_{j >= i} e^{s_j^z}: for every position of the list one of the user's
@@ -83,8 +85,13 @@ class LatentPlackettLuce(CommunityRanker):
     assumes = "each choice is made by one of a few communities"
     takes = "rankings and ratings, ties, weights"
     reference = "Tran and Venkatesh (2010), section 3.2"
+    needs_order = True
+    knows_nobody = True
     resumable = True
     estimate_type = CommunityEstimate
+    scores_ = Learnt[Float64Array]()
+    memberships_ = Learnt[Float64Array]()
+    concentration_ = Learnt[Float64Array]()
     prior_strength_ = Learnt[float]()
     pooled_scores_ = Learnt[Float64Array]()
     curve_ = Learnt[Float64Array]()
@@ -97,6 +104,26 @@ class LatentPlackettLuce(CommunityRanker):
         tune=(2, 32),
         kw_only=False,
         help=('"auto" takes the number with the best likelihood of held-out users, and keeps the curve in ``curve_``.'),
+    )
+    mixing: Literal["stage", "list"] = choice(
+        default="stage", values=("stage", "list"), help="Whether each stage or each user has one community."
+    )
+    insertion: Literal["expected", "mode"] = choice(
+        default="expected",
+        values=("expected", "mode"),
+        help=(
+            "Score by the expected position of an item in the list, or by the paper's rule: the likeliest "
+            "position, and among items at the same position their likelihood there."
+        ),
+    )
+    ties: Literal["efron", "breslow", "shuffle"] = choice(
+        default="efron",
+        values=("efron", "breslow", "shuffle"),
+        help=(
+            "Every item of a tie is chosen from the rest and a part of the tie: on average half of it (Efron's "
+            "denominators, averaged) or all of it (Breslow). ``shuffle`` learns from five random orders of each "
+            "tie, a fifth each."
+        ),
     )
     n_starts: int = integer(
         default=4,
@@ -153,70 +180,100 @@ class LatentPlackettLuce(CommunityRanker):
     )
     seed: int = random_seed(default=0, help="Of the starts.")
 
+    # Learning
+
     def _learn(self, rankings: Rankings) -> Learner[CommunityEstimate]:
         pooled = pooled_scores(rankings, self.ties)
         shuffle = self.seed if self.ties == "shuffle" else None
-        problem = problem_of(rankings, pooled, TIES[self.ties], self.method, shuffle)
+        data = CommunityData.of(rankings, pooled, TIES[self.ties], self.method, shuffle)
         curve, number = np.zeros((0, 3)), self.n_communities
         if number == "auto":
-            curve, number = choose_number(problem, MIXING[self.mixing], self._given(), self.seed)
-        strength, total = self._settings(problem, int(number))
-        n_numbers = int(self.n_starts) * int(number) * (rankings.n_items + rankings.n_users)
+            curve, number = choose_number(data, MIXING[self.mixing], *self._given(), self.seed)
+        number = int(number)
+        strength, total = choose_priors(data, number, MIXING[self.mixing], *self._given(), self.seed)
+        n_numbers = int(self.n_starts) * number * (rankings.n_items + rankings.n_users)
         require_memory(
             8 * _COPIES * n_numbers, f"n_starts={self.n_starts} of {number} communities", "take fewer of either"
         )
-        begin = starts(problem, int(number), int(self.n_starts), self.seed)
+        begin = starts(data, number, int(self.n_starts), self.seed)
 
         def learned(reached: tuple[Fit, Float64Array]) -> CommunityEstimate:
-            return CommunityEstimate(*self._ordered(rankings, problem, *reached), float(strength), pooled, curve)
+            return CommunityEstimate(*self._ordered(rankings, data, *reached), strength, pooled, curve)
 
-        return mapped(self._climbing(problem, begin, strength, total), learned)
+        return mapped(self._climbing(data, begin, strength, total), learned)
 
     def _given(self) -> tuple[Any, Any]:
         """Strengths of the priors of scores and memberships as they were given, or "auto"."""
         strength, total = self.prior_strength, self.concentration
         return 0.0 if strength is None else strength, NO_PRIOR if total is None else total
 
-    def _settings(self, problem: Problem, n_communities: int) -> tuple[float, float]:
-        """Imaginary choices, and the sum of the Dirichlet's parameters (not used with one community a list)."""
-        strength, total = self._given()
-        if strength == "auto" or (total == "auto" and self.mixing == "stage"):
-            selection = Selection(problem, n_communities, self.seed)
-            return selection.settings(MIXING[self.mixing], strength, total)
-        return float(strength), 1.0 if total == "auto" else float(total)
-
     def _climbing(
-        self, problem: Problem, begin: Fit, strength: float, total: float
+        self, data: CommunityData, begin: Fit, strength: float, total: float
     ) -> Learner[tuple[Fit, Float64Array]]:
         """EM from all starts; its estimates are what was reached and the parameters of the memberships' prior."""
         if self.mixing == "list":
             priors = Priors(strength, np.ones(begin.scores[:, 0].shape))
-            learner = learner_of(problem, priors, BY_LIST, begin, self.tol, self.accelerate)
+            learner = learner_of(data, priors, BY_LIST, begin, self.tol, self.accelerate)
             return mapped(learner, lambda fit: (fit, fit.mixtures[:, 0]))
-        begin = warmed(problem, strength, begin)
+        begin = warmed(data, strength, begin)
         # Communities have other names in every start: they share the total, and its parts follow their sizes.
         concentration = total * begin.mixtures[:, 0]
-        begin = members(problem, begin, concentration)
-        learner = learner_of(problem, Priors(strength, concentration), BY_STAGE, begin, self.tol, self.accelerate)
+        begin = members(data, begin, concentration)
+        learner = learner_of(data, Priors(strength, concentration), BY_STAGE, begin, self.tol, self.accelerate)
         return mapped(learner, lambda fit: (fit, concentration))
 
     def _ordered(
-        self, rankings: Rankings, problem: Problem, fit: Fit, concentration: Float64Array
+        self, rankings: Rankings, data: CommunityData, fit: Fit, concentration: Float64Array
     ) -> tuple[Float64Array, Float64Array, Float64Array]:
         """Scores, memberships that suit them and concentrations: best start first, largest communities first."""
         order = np.argsort(-fit.objectives, kind="stable")
         scores, concentration = fit.scores[order], concentration[order]
         if self.method == "published" and self.mixing == "stage":
-            found = fit.mixtures[order]
+            theta = fit.mixtures[order]
         else:
-            found = memberships_of(rankings, rankings.items, scores, concentration, self._kernel_rules)
-        sizes = np.sum(problem.outer[None, :, None] * found, axis=1)
+            theta = memberships_of(rankings, rankings.items, scores, concentration, self._kernel_rules)
+        sizes = np.sum(data.outer[None, :, None] * theta, axis=1)
         by_size = np.argsort(-sizes, axis=1, kind="stable")
         return (
             np.take_along_axis(scores, by_size[:, None, :], axis=2),
-            np.take_along_axis(found, by_size[:, None, :], axis=2),
+            np.take_along_axis(theta, by_size[:, None, :], axis=2),
             np.take_along_axis(concentration, by_size, axis=1),
         )
+
+    @property
+    def _kernel_rules(self) -> Rules:
+        """How lists are taken."""
+        return Rules(TIES[self.ties], MIXING[self.mixing])
+
+    def _check(self, fitted: Fitted[CommunityEstimate]) -> None:
+        super()._check(fitted)
+        n_starts, _, n_communities = fitted.estimate.scores.shape
+        for name, size in {"n_starts": n_starts, "n_communities": n_communities}.items():
+            if getattr(self, name) not in (size, "auto"):
+                raise InputError(f"scores_ has {name}={size}, and the parameter is {getattr(self, name)!r}")
+
+    # People and communities
+
+    def _meet(self, fitted: Fitted[CommunityEstimate], rankings: Rankings, **about: Any) -> Named:
+        """EM for the membership, items fixed: a user of the training data who says the same list gets the same."""
+        learnt, items = fitted.estimate, fitted.aligned(rankings)
+        theta = memberships_of(rankings, items, learnt.scores, learnt.concentration, self._kernel_rules)
+        return {"memberships": theta[:, 0]}
+
+    def membership(self, user: object) -> pl.DataFrame:
+        """P(community | user) in the best fit: ``community`` (numbered as in `communities`) and ``probability``."""
+        fitted: Fitted[CommunityEstimate] = self.fitted_
+        theta = _membership(fitted, fitted.person(user))[0]
+        return pl.DataFrame({"community": np.arange(1, theta.size + 1), "probability": theta})
+
+    def assignments(self) -> pl.DataFrame:
+        """Likeliest community of every user in the best fit, numbered as in `communities`.
+
+        Columns ``user``, ``community``, ``probability``, and ``entropy`` of the membership: 0 where there is no doubt,
+        1 where all communities are equally likely.
+        """
+        fitted: Fitted[CommunityEstimate] = self.fitted_
+        return assignments_frame(fitted.user_ids, fitted.estimate.memberships[0])
 
     def communities(self, n_items: int = 5, n_users: int = 3) -> pl.DataFrame:
         """Describe the communities of the best start, largest first.
@@ -237,32 +294,124 @@ class LatentPlackettLuce(CommunityRanker):
         fitted: Fitted[CommunityEstimate] = self.fitted_
         for name, value in {"n_items": n_items, "n_users": n_users}.items():
             require_int(name, value, 0)
-        data, learnt = fitted.rankings, fitted.estimate
-        seen = np.bincount(data.items, minlength=data.n_items).astype(np.float64)
-        people = np.array(data.weights) if data.anonymous else np.ones(data.n_users)
-        return communities_frame(
-            learnt.scores[0], learnt.memberships[0], learnt.pooled_scores, seen, people,
-            data.item_ids, data.user_ids, int(n_items), int(n_users),
-        )  # fmt: skip
+        return fitted.estimate.communities(fitted.rankings, int(n_items), int(n_users))
 
-    def _check(self, fitted: Fitted[CommunityEstimate]) -> None:
-        super()._check(fitted)
-        learnt = fitted.estimate
-        n_starts, n_items, n_communities = np.shape(learnt.scores)
-        for name, found in {"n_starts": n_starts, "n_communities": n_communities}.items():
-            if getattr(self, name) not in (found, "auto"):
-                raise InputError(f"scores_ has {name}={found}, and the parameter is {getattr(self, name)!r}")
-        wanted = {
-            "scores": (n_starts, fitted.rankings.n_items, n_communities),
-            "memberships": (n_starts, fitted.rankings.n_users, n_communities),
-            "concentration": (n_starts, n_communities),
-            "pooled_scores": (n_items,),
-        }
-        for name, shape in wanted.items():
-            if np.shape(getattr(learnt, name)) != shape or n_starts * n_communities < 1:
-                raise InputError(f"{name}_ has shape {np.shape(getattr(learnt, name))}, expected {shape}")
-        if learnt.memberships.min(initial=0.0) < 0 or learnt.concentration.min() <= 0:
-            raise InputError("memberships_ and concentration_ must be positive")
+    def _user_likeness(self, fitted: Fitted[CommunityEstimate], person: Person) -> Float64Array:
+        """Bhattacharyya's affinity of memberships, 1 for the same."""
+        own = np.sqrt(_membership(fitted, person))
+        return np.asarray(np.mean(np.einsum("fuk,fk->fu", np.sqrt(fitted.estimate.memberships), own), axis=0))
+
+    def _item_likeness(self, fitted: Fitted[CommunityEstimate], item: int) -> Float64Array:
+        """Cosine of lifts: whether the same communities like both."""
+        scores = fitted.estimate.scores
+        lift = scores - scores.mean(axis=2, keepdims=True)
+        flat = np.concatenate(list(lift), axis=1)
+        norm = np.maximum(np.sqrt(np.sum(flat**2, axis=1)), 1e-12)
+        return np.asarray(np.sum(flat * flat[item], axis=1) / (norm * norm[item]))
+
+    # Scores: the share of the person's listed items that an item is expected to come before
+
+    def _scores(self, fitted: Fitted[CommunityEstimate], person: Person, items: Int64Array) -> Float64Array:
+        lists = [each for each in person.lists() if each[0].size]
+        theta = _membership(fitted, person)
+        if not lists:
+            return fitted.estimate.against_the_average(theta, items)
+        indptr = indptr_of([listed.size for listed, _ in lists])
+        listed = np.concatenate([codes for codes, _ in lists]).astype(np.int32)
+        levels = np.concatenate([level for _, level in lists]).astype(np.int32)
+        own = Lists(*frozen(np.array([0, len(lists)]), indptr, listed, levels, np.ones(len(lists))))
+        return self._inserted(fitted, own, theta[:, None], np.array([0, items.size]), items)
+
+    def _score_pairs(self, fitted: Fitted[CommunityEstimate], who: Int64Array, what: Int64Array) -> Float64Array:
+        data, learnt, scores = fitted.rankings, fitted.estimate, np.empty(who.size)
+        order = np.argsort(who, kind="stable")
+        bounds = np.searchsorted(who[order], np.arange(data.n_users + 1))
+        lists = Lists(data.user_indptr, data.indptr, data.items, data.levels, data.weights)
+        scores[order] = self._inserted(fitted, lists, learnt.memberships, bounds, what[order])
+        silent = np.diff(data.user_bounds) == 0
+        for user in np.unique(who[silent[who]]):
+            asked = who == user
+            scores[asked] = learnt.against_the_average(learnt.memberships[:, user], what[asked])
+        return scores
+
+    def _inserted(
+        self, fitted: Fitted[CommunityEstimate], lists: Lists, theta: Array, bounds: Array, items: Int64Array
+    ) -> Float64Array:
+        """Scores of items inserted into the lists of their users, averaged over the starts."""
+        total, position = np.zeros(items.size), POSITION[self.insertion]
+        for scores, own in zip(fitted.estimate.scores, theta, strict=True):
+            total += insertion_scores(lists, worth_table(scores), own, bounds, items, self._kernel_rules, position)
+        return total / len(theta)
+
+    # Probabilities
+
+    def _law(self, fitted: Fitted[CommunityEstimate], person: Person, items: Int64Array) -> Communities:
+        worths = np.stack([np.ascontiguousarray(worth_table(scores[items]).T) for scores in fitted.estimate.scores])
+        return Communities(worths, _membership(fitted, person), MIXING[self.mixing], TIES[self.ties])
+
+    def log_likelihood(
+        self,
+        rankings: Rankings,
+        *,
+        new: Literal["integrated", "maximised"] = "integrated",
+        n_draws: int = 1000,
+        with_error: bool = False,
+    ) -> Any:
+        """Return the log-probability of each ranking, weights left out.
+
+        Users whom the model knows have their own membership, P(z | u). Of others, and of ballots without a voter, the
+        membership is integrated over its learnt prior, ranking by ranking: exactly with ``mixing="list"``, else by
+        sequential importance sampling, unbiased for the probability.
+
+        Parameters
+        ----------
+        rankings : Rankings
+        new : {"integrated", "maximised"}
+            For people who are not known; "maximised" takes for each ranking the membership that suits it best, which
+            is no probability (it does not add up to one) but an upper bound.
+        n_draws : int
+            Of the importance sampling.
+        with_error : bool
+            Return also the standard errors of the logarithms, 0 where the answer is exact.
+
+        Returns
+        -------
+        float64 (n_rankings,), or two of them
+        """
+        fitted: Fitted[CommunityEstimate] = self.fitted_
+        settings = self._learnt_with
+        rankings = require_rankings(rankings)
+        if new not in ("integrated", "maximised"):
+            raise InputError(f"new={new!r}, expected 'integrated' or 'maximised'")
+        require_int("n_draws", n_draws, 1, MOST_DRAWS)
+        given = rankings, fitted.aligned(rankings), _owners(fitted, rankings), settings._kernel_rules
+        size = int(n_draws) if new == "integrated" else None
+        n_starts = len(fitted.estimate.scores)
+        every = [log_likelihoods(fitted.estimate, start, *given, size) for start in range(n_starts)]
+        values, errors = (np.stack(each) for each in zip(*every, strict=True))
+        logs = np.logaddexp.reduce(values, axis=0) - np.log(len(values))
+        shares = np.exp(values - logs) / len(values)
+        error = np.sqrt(np.sum((shares * errors) ** 2, axis=0))
+        return (logs, error) if with_error else logs
+
+
+def _membership(fitted: Fitted[CommunityEstimate], person: Person) -> Float64Array:
+    """P(z | person) in every fit, (n_starts, K)."""
+    if person.is_new:
+        own: Float64Array = person.state["memberships"]
+        return own
+    if person.index is None:
+        prior = fitted.estimate.concentration
+        return np.asarray(prior / prior.sum(axis=1, keepdims=True))
+    return np.ascontiguousarray(fitted.estimate.memberships[:, person.index])
+
+
+def _owners(fitted: Fitted[CommunityEstimate], rankings: Rankings) -> Int64Array:
+    """Index of the known user of each ranking, -1 for others."""
+    anonymous = rankings.anonymous or fitted.rankings.anonymous
+    indices = {} if anonymous else {user: index for index, user in enumerate(fitted.user_ids)}
+    users = np.array([indices.get(user, -1) for user in rankings.user_ids], np.int64)
+    return np.asarray(users[rankings.ranking_users])
 
 
 def pooled_scores(rankings: Rankings, ties: str) -> Float64Array:

@@ -233,16 +233,16 @@ class LogLinearRanker(Ranker):
             rankings, self.position, self.n_factors, float(task.factor_scale or 0.0), self.n_draws, self.seed, n_sweeps,
             bool(self.intercepts),
         )  # fmt: skip
-        named = mapped(draws, lambda found: dict(zip(_FACTORS, found, strict=True)))
+        named = mapped(draws, lambda drawn: dict(zip(_FACTORS, drawn, strict=True)))
 
-        def unpaired(found: State) -> LogLinearEstimate:
-            items, users, personal = (found[name] for name in _FACTORS)
+        def unpaired(drawn: State) -> LogLinearEstimate:
+            items, users, personal = (drawn[name] for name in _FACTORS)
             if not self.n_factors:  # the posterior of the items alone is narrow: its mean will do
                 items, users = items.mean(axis=0, keepdims=True), users[:1]
             return LogLinearEstimate(items, users, *pairs, np.zeros(pairs.items.size), float(personal))
 
-        def pairs_given(found: State) -> Learner[LogLinearEstimate]:
-            without = unpaired(found)
+        def pairs_given(drawn: State) -> Learner[LogLinearEstimate]:
+            without = unpaired(drawn)
             items, users, personal = without.item_draws, without.user_modes, without.personal_weight
 
             def mean_scores(who: Array, what: Array) -> Float64Array:
@@ -280,13 +280,13 @@ class LogLinearRanker(Ranker):
         items, estimate = fitted.aligned(rankings), fitted.estimate
         if not estimate.n_factors:
             return np.zeros((rankings.n_users, len(estimate.item_draws), 0))
-        found = modes_of(rankings, items, estimate.item_draws, estimate.n_factors, self.position)
-        return np.ascontiguousarray(found.transpose(1, 0, 2))
+        modes = modes_of(rankings, items, estimate.item_draws, estimate.n_factors, self.position)
+        return np.ascontiguousarray(modes.transpose(1, 0, 2))
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
         """Factors of many new users at once, parallel over users: (n_users, n_kept, n_factors)."""
         fitted = self.fitted_
-        return _settings(fitted)._modes_of(fitted, rankings)
+        return self._learnt_with._modes_of(fitted, rankings)
 
     # Questions about some items beside the rest of the user's list
 
@@ -302,7 +302,7 @@ class LogLinearRanker(Ranker):
         if pair.size:
             pair[k:, :k] = tie_means(pair[k:, :k], levels)
             pair[:k, k:] = -pair[k:, :k].T
-        coefficients = coefficients_of(fitted.estimate, person, codes.astype(np.int64))
+        coefficients = fitted.estimate.coefficients(codes.astype(np.int64), person)
         return [Question(own[:k].copy(), tie_means(own[k:], levels), basis, pair) for own in coefficients]
 
     def _law(self, fitted: Fitted[LogLinearEstimate], person: Person, items: Int64Array) -> LogLinear:
@@ -341,7 +341,7 @@ class LogLinearRanker(Ranker):
         person, chosen = fitted.person(user), fitted.items(items)
         require_drawable(size, seed, len(fitted.item_ids))
         ids = np.asarray(fitted.item_ids.take(chosen).to_list())
-        law = _settings(fitted)._law(fitted, person, chosen)
+        law = self._learnt_with._law(fitted, person, chosen)
         return np.asarray(ids[law.sample(int(size), int(seed), move=move)])
 
     def diagnose(
@@ -387,7 +387,7 @@ class LogLinearRanker(Ranker):
         require_drawable(int(n_chains) * int(size), seed, len(fitted.item_ids))
         if indices.size < 2:
             raise InputError(f"{indices.size} items cannot be ranked in several ways; give two or more")
-        law = _settings(fitted)._law(fitted, person, indices)
+        law = self._learnt_with._law(fitted, person, indices)
         orders, energies = law.chains(law.questions[-1], int(n_chains), int(size), seed, move)
         return orders, energies, fitted.item_ids.take(indices).to_list()
 
@@ -413,20 +413,6 @@ class LogLinearRanker(Ranker):
         values, errors : float64 (n_rankings,)
         """
         fitted: Fitted[LogLinearEstimate] = self.fitted_
-        settings, rankings = _settings(fitted), require_rankings(rankings)
+        settings, rankings = self._learnt_with, require_rankings(rankings)
         given = rankings, fitted.aligned(rankings), settings.position, settings.seed
         return log_likelihoods(fitted.estimate, *given)
-
-
-def coefficients_of(estimate: LogLinearEstimate, person: Person, items: Int64Array) -> Float64Array:
-    """Coefficients of items for a person under every draw: (n_draws, n, B)."""
-    modes: Float64Array | None = person.state.get("modes")
-    if person.index is not None:
-        modes = np.asarray(estimate.user_modes[:, person.index], np.float64)
-    return estimate.coefficients(items, modes)
-
-
-def _settings(fitted: Fitted[Any]) -> LogLinearRanker:
-    """What a model of this family was learnt with."""
-    settings: Any = fitted.settings
-    return settings  # type: ignore[no-any-return]

@@ -9,9 +9,10 @@ import numpy as np
 
 from permrank.checks import require_memory
 from permrank.core.estimates import Estimate
+from permrank.core.person import Person
 from permrank.errors import InputError
 from permrank.families.log_linear.kernels.arguments import Pairs
-from permrank.families.log_linear.kernels.energy import pair_indices
+from permrank.families.log_linear.kernels.energy import pair_indices, pair_table
 from permrank.families.log_linear.lists import position_functions
 from permrank.ragged import frozen, owners
 from permrank.types import Array, Float64Array, Int32Array, Int64Array
@@ -56,23 +57,22 @@ class LogLinearEstimate(Estimate):
         require_memory(24.0 * len(items) ** 2, what, "ask about fewer items, or for somebody with a shorter list")
         order = np.argsort(items)
         ascending, *pairs = frozen(items[order].astype(np.int32), self.pair_indptr, self.pair_items)
-        indices = pair_indices(ascending, Pairs(*pairs))
-        stored = np.triu(indices >= 0, 1)
-        table = np.zeros(indices.shape)
-        table[stored] = self.pair_values[indices[stored]]
-        del indices
-        table -= table.T
+        # A copy, as learners hand it over: the kernel is compiled for one kind of array.
+        table = pair_table(pair_indices(ascending, Pairs(*pairs)), self.pair_values.copy())
         rank = np.argsort(order)
-        return table[np.ix_(rank, rank)]
+        return np.asarray(table[np.ix_(rank, rank)])
 
-    def coefficients(self, items: Int64Array, modes: Float64Array | None) -> Float64Array:
-        """Coefficients of items for a user with these modes (n_draws, K), or for nobody: (n_draws, n, B)."""
-        chosen = np.asarray(self.item_draws[:, items], np.float64)
-        k = self.n_factors
-        users = np.zeros((len(self.item_draws), k)) if modes is None else modes
-        found = chosen[:, :, k:].copy()
-        found[:, :, 0] += self.personal_weight * np.einsum("dik,dk->di", chosen[:, :, :k], users)
-        return found
+    def coefficients(self, items: Int64Array, person: Person | None = None) -> Float64Array:
+        """Coefficients of items for a person, or for nobody in particular, under every draw: (n_draws, n, B)."""
+        chosen, k = np.asarray(self.item_draws[:, items], np.float64), self.n_factors
+        modes: Float64Array = np.zeros((len(self.item_draws), k))
+        if person is not None and person.index is not None:
+            modes = np.asarray(self.user_modes[:, person.index], np.float64)
+        elif person is not None:
+            modes = person.state.get("modes", modes)
+        own = chosen[:, :, k:].copy()
+        own[:, :, 0] += self.personal_weight * np.einsum("dik,dk->di", chosen[:, :, :k], modes)
+        return own
 
     def mean_pairs(self, users: Array, items: Array) -> Float64Array:
         """Coefficients of (user, item) pairs averaged over the draws, (n, B)."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from permrank.families.log_linear.kernels.swap_users import move_swap_users, swap_posterior_draws
 from permrank.families.log_linear.lists import position_table
-from permrank.kernels.lists import Lists as UserLists
+from permrank.kernels.lists import Lists
 from permrank.learning.learner import Learner
 from permrank.posterior.chain import draw_posterior
 from permrank.posterior.co_listing import co_listing_coordinates
@@ -48,7 +48,7 @@ def usual_scale(rankings: Rankings) -> float:
 
 
 def _swap_users(
-    lists: UserLists, theta: Float64Array, prior: Prior, users: Users, newton: Newton, noise: Noise, entries: Entries
+    lists: Lists, theta: Float64Array, prior: Prior, users: Users, newton: Newton, noise: Noise, entries: Entries
 ) -> Float64Array:
     """A `UserPass`; its lists have position functions in the place of levels."""
     return np.asarray(move_swap_users(lists, theta, prior.precision, users, newton, noise, entries))
@@ -70,7 +70,7 @@ def draw_factors(
 ) -> Learner[tuple[Array, Array, float]]:  # fmt: skip
     """Alternate draws of users and items, as in the factored Plackett-Luce model, with the likelihood of swaps.
 
-    The third of what is found is the weight of the factors' part of a score, from pairs that were held out.
+    The third of them is the weight of the factors' part of a score, from pairs that were held out.
     """
     problem = Problem.of(
         rankings, 0, shuffle=False, intercepts=intercepts, co_listing=co_listing_coordinates(rankings, seed)
@@ -87,13 +87,13 @@ def modes_of(
 ) -> Float64Array:
     """Factors of new users under every draw of the items: (n_draws, n_users, K); items in the model's numbering."""
     items, values = frozen(items, entry_positions(rankings, position))
-    found = np.zeros((len(item_draws), rankings.n_users, n_factors))
-    lists = UserLists(rankings.user_indptr, rankings.indptr, items, values, rankings.weights)
+    every = np.zeros((len(item_draws), rankings.n_users, n_factors))
+    lists = Lists(rankings.user_indptr, rankings.indptr, items, values, rankings.weights)
     entries = Entries(np.empty(0), np.empty(0))
-    for modes, stored in zip(found, item_draws, strict=True):
+    for modes, stored in zip(every, item_draws, strict=True):
         theta, users = np.asarray(stored, np.float64), Users(modes, np.empty_like(modes))
         move_swap_users(lists, theta, np.ones(n_factors), users, Newton(50, 1e-9), NO_NOISE, entries)
-    return found
+    return every
 
 
 def prior_draws(
@@ -102,7 +102,7 @@ def prior_draws(
     """Vectors for each ranking by itself, near its posterior, (n_rankings, size, K), and log(prior / their density)."""
     n = rankings.n_rankings
     each, items, values, ones = frozen(np.arange(n + 1), items, entry_positions(rankings, position), np.ones(n))
-    lists = UserLists(each, rankings.indptr, items, values, ones)
+    lists = Lists(each, rankings.indptr, items, values, ones)
     theta, modes, density = np.asarray(theta, np.float64), np.zeros((n, n_factors)), np.empty((n, size))
     drawn = swap_posterior_draws(lists, theta, np.ones(n_factors), modes, key, size, density)
     prior = -0.5 * np.sum(drawn**2, axis=2) - 0.5 * n_factors * np.log(2.0 * np.pi)

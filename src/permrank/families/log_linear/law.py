@@ -181,7 +181,7 @@ class LogLinear(RankingDistribution):
 
     def _log_probability(self, order: Int64Array) -> float:
         """Log-probability of one ranking of the items; exact for up to 16 of them."""
-        found, logs = order, []
+        logs = []
         for question in self.questions:
             if question.exact:
                 log_z = question.expectations()[3]
@@ -192,7 +192,7 @@ class LogLinear(RankingDistribution):
                 )
             else:
                 log_z = log_normaliser(question.free, question.basis, question.pair).value
-            logs.append(question.log_sum(found) - log_z)
+            logs.append(question.log_sum(order) - log_z)
         return float(np.logaddexp.reduce(logs) - np.log(len(logs)))
 
 

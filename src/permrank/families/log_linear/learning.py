@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from permrank.families.log_linear.factors import usual_scale
-from permrank.families.log_linear.kernels.arguments import Moves, Pairs, Partners, Positions
+from permrank.families.log_linear.kernels.arguments import Moves, Orders, Pairs, Partners, Positions
 from permrank.families.log_linear.kernels.moves import SWAP, advance_chains
 from permrank.families.log_linear.kernels.pseudo_likelihood import BY_RELOCATION, BY_SWAPS, BY_WINDOWS, EXACT
 from permrank.families.log_linear.lists import (
-    Lists,
     grouped,
     likelihoods,
     lists_of_rankings,
@@ -23,12 +22,13 @@ from permrank.families.log_linear.lists import (
     strict_order,
     weights_of_pairs,
 )
+from permrank.learning.held_out import LINE, descend
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, State, Step, mapped, run, standing
 from permrank.learning.shards import Shard
 from permrank.randomness import stream_key
-from permrank.rankings.hold_out import keep_entries
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import keep_entries
 from permrank.types import Array, Float64Array
 
 STRUCTURES = {"relocation": BY_RELOCATION, "swaps": BY_SWAPS, "windows": BY_WINDOWS, "exact": EXACT}
@@ -62,10 +62,10 @@ class Parameters(NamedTuple):
 
     def coefficients(self, items: Array, users: Array) -> Float64Array:
         """Coefficients of (user, item) pairs: (n, B)."""
-        found = np.asarray(self.items[items])
+        own = np.asarray(self.items[items])
         if self.factors.size:
-            found[:, 0] += np.einsum("ek,ek->e", self.factors[items], self.users[users])
-        return found
+            own[:, 0] += np.einsum("ek,ek->e", self.factors[items], self.users[users])
+        return own
 
     def gradient(self, of_entries: Float64Array, of_pairs: Float64Array, items: Array, users: Array) -> Float64Array:
         """Derivative in all of them from that in the coefficients of entries (n, B) and in λ, in one vector."""
@@ -103,8 +103,8 @@ class Task(NamedTuple):
     factor_scale: float | None = None
     intercepts: bool = True
 
-    def problem(self, lists: Lists) -> Problem:
-        """For these lists."""
+    def objective(self, lists: Orders) -> Objective:
+        """The log-posterior given these lists."""
         offset = None if self.scores is None else self.scores(lists.entry_users(), lists.items)
         n_items, k, scale = self.rankings.n_items, self.n_factors, self.factor_scale
         rng = np.random.default_rng(self.seed)
@@ -119,17 +119,17 @@ class Task(NamedTuple):
         sizes = [part.size for part in start]
         precision = np.repeat([self.item_precision, *of_factors, self.pair_precision], sizes)
         free = np.repeat([float(self.intercepts), 1.0, 1.0, 1.0], sizes)
-        return Problem(self, lists, partners_of(self.pairs), start, precision, free, offset)
+        return Objective(self, lists, partners_of(self.pairs), start, precision, free, offset)
 
 
-class Problem(NamedTuple):
-    """What a learner needs: lists, those of the rankings or orders of them, where it starts, and Gaussian priors.
+class Objective(NamedTuple):
+    """A log-posterior: lists, those of the rankings or orders of them, where learning starts, and Gaussian priors.
 
     free: 0 for a parameter that is held. offset: (n_entries, B), given coefficients of the entries, or None.
     """
 
     task: Task
-    lists: Lists
+    lists: Orders
     partners: Partners
     start: Parameters
     precision: Float64Array
@@ -147,7 +147,7 @@ class Problem(NamedTuple):
             return self.offset
         return point.coefficients(self.lists.items, self.lists.entry_users())
 
-    def statistics(self, point: Parameters, lists: Lists) -> Float64Array:
+    def statistics(self, point: Parameters, lists: Orders) -> Float64Array:
         """Gradient of minus the energies of some lists."""
         of_entries, of_pairs = statistics(lists, self.task.positions, self.task.pairs)
         return point.gradient(of_entries, of_pairs, lists.items, lists.entry_users())
@@ -168,29 +168,25 @@ class Problem(NamedTuple):
         of_pairs = weights_of_pairs(self.task.rankings, self.task.pairs)
         return self.start.gradient(of_entries, of_pairs, lists.items, lists.entry_users()) + 1.0 + self.precision
 
+    def likelihood(
+        self, shards: list[Shard], structure: int, width: int, point: Parameters
+    ) -> tuple[float, Float64Array]:
+        """Weighted log-likelihood of all lists, cut into shards, by one of the structures, and its gradient."""
+        lists, given = self.lists, (self.task.positions, self.task.pairs, self.partners, point.pairs)
+        values, of_entries, of_pairs = likelihoods(shards, self.unary(point), structure, width, *given)
+        return float(values @ lists.weights), point.gradient(of_entries, of_pairs, lists.items, lists.entry_users())
 
-def likelihood(
-    problem: Problem, shards: list[Shard], structure: int, width: int, point: Parameters
-) -> tuple[float, Float64Array]:
-    """Weighted log-likelihood of all lists, cut into shards, by one of the structures, and its gradient."""
-    lists, given = problem.lists, (problem.task.positions, problem.task.pairs, problem.partners, point.pairs)
-    values, of_entries, of_pairs = likelihoods(shards, problem.unary(point), structure, width, *given)
-    return float(values @ lists.weights), point.gradient(of_entries, of_pairs, lists.items, lists.entry_users())
+    def maximised(self, structure: int, width: int, linear: Float64Array | None = None) -> Learner[Parameters]:
+        """Posterior mode by L-BFGS: log-likelihood + linear part - Σ precision * parameter² / 2."""
+        precision, shards = self.precision, self.shards
+        slope = np.zeros(precision.size) if linear is None else linear
 
+        def descended(x: Float64Array) -> tuple[float, Float64Array]:
+            value, gradient = self.likelihood(shards, structure, width, self.start.split(x))
+            return float(0.5 * precision @ x**2 - slope @ x) - value, self.free * (precision * x - slope - gradient)
 
-def maximise(
-    problem: Problem, structure: int, width: int, tol: float, linear: Float64Array | None = None
-) -> Learner[Parameters]:
-    """Posterior mode by L-BFGS: log-likelihood + linear part - Σ precision * parameter² / 2."""
-    precision, shards = problem.precision, problem.shards
-    slope = np.zeros(precision.size) if linear is None else linear
-
-    def descended(x: Float64Array) -> tuple[float, Float64Array]:
-        value, gradient = likelihood(problem, shards, structure, width, problem.start.split(x))
-        return float(0.5 * precision @ x**2 - slope @ x) - value, problem.free * (precision * x - slope - gradient)
-
-    found = minimise(descended, problem.start.joined(), 1.0 / problem.scale(), tol=tol)
-    return mapped(found, problem.start.split)
+        minimised = minimise(descended, self.start.joined(), 1.0 / self.scale(), tol=self.task.tol)
+        return mapped(minimised, self.start.split)
 
 
 def learner_of(learner: str, task: Task, n_sweeps: int, first: int = 0) -> Learner[Parameters]:
@@ -199,9 +195,8 @@ def learner_of(learner: str, task: Task, n_sweeps: int, first: int = 0) -> Learn
         return _by_contrast(task, learner == "persistent", n_sweeps, first)
     if learner == "exact" and not task.n_factors:
         return _exact(task)
-    problem = task.problem(strict_lists(task.rankings, task.seed))
     width = task.n_relocations if learner == "relocation" else task.width
-    return maximise(problem, STRUCTURES[learner], width, task.tol)
+    return task.objective(strict_lists(task.rankings, task.seed)).maximised(STRUCTURES[learner], width)
 
 
 def _exact(task: Task) -> Learner[Parameters]:
@@ -211,9 +206,11 @@ def _exact(task: Task) -> Learner[Parameters]:
     is averaged over its orders. (With given coefficients every list has a sum of its own.)
     """
     lists = lists_of_rankings(task.rankings)
-    problem = task.problem(grouped(lists) if task.scores is None else strict_order(lists))
-    said = problem.statistics(problem.start, lists) - problem.statistics(problem.start, problem.lists)
-    return maximise(problem, EXACT, 0, task.tol, said)
+    objective = task.objective(grouped(lists) if task.scores is None else strict_order(lists))
+    start = objective.start
+    return objective.maximised(
+        EXACT, 0, objective.statistics(start, lists) - objective.statistics(start, objective.lists)
+    )
 
 
 def _by_contrast(task: Task, persistent: bool, n_sweeps: int, first: int) -> Learner[Parameters]:
@@ -223,10 +220,10 @@ def _by_contrast(task: Task, persistent: bool, n_sweeps: int, first: int) -> Lea
     by the curvature, and fall like 1 / sqrt(sweep); those of factors are Adam's (Kingma and Ba 2015). The answer is the
     mean over the last half of the sweeps (Polyak and Juditsky 1992).
     """
-    lists, said_lists = strict_lists(task.rankings, task.seed), lists_of_rankings(task.rankings)
-    problem, strict = task.problem(lists), strict_order(lists)
-    start, scale = problem.start, problem.scale()
-    said, users = statistics(said_lists, task.positions, task.pairs), said_lists.entry_users()
+    lists, observed = strict_lists(task.rankings, task.seed), lists_of_rankings(task.rankings)
+    objective, strict = task.objective(lists), strict_order(lists)
+    start, scale = objective.start, objective.scale()
+    of_data, users = statistics(observed, task.positions, task.pairs), observed.entry_users()
 
     def steps(kept: State | None) -> Iterator[Step[Float64Array]]:
         point, chains = start.joined(), lists.orders.copy()
@@ -247,12 +244,12 @@ def _by_contrast(task: Task, persistent: bool, n_sweeps: int, first: int) -> Lea
             if not persistent:
                 chains = lists.orders.copy()
             advance_chains(
-                lists.indptr, lists.items, chains, problem.unary(here), task.positions, task.pairs, here.pairs,
+                lists.indptr, lists.items, chains, objective.unary(here), task.positions, task.pairs, here.pairs,
                 Moves(task.move, task.width, task.n_steps), stream_key(task.seed, sweep),
             )  # fmt: skip
-            drawn = problem.statistics(here, strict._replace(orders=chains))
-            gradient = here.gradient(*said, said_lists.items, users) - drawn - problem.precision * point
-            gradient = problem.free * gradient
+            drawn = objective.statistics(here, strict._replace(orders=chains))
+            gradient = here.gradient(*of_data, observed.items, users) - drawn - objective.precision * point
+            gradient = objective.free * gradient
             if task.n_factors:
                 moments, step = _adam(moments, gradient, sweep)
             else:
@@ -298,22 +295,19 @@ def choose_pair_scale(learner: str, task: Task) -> float:
     held, seen = np.zeros((2, lengths.size), bool)
     held[order[: n // 5]], seen[order[n // 5 : n]] = True, True
     part = task._replace(rankings=keep_entries(rankings, np.repeat(seen, lengths)), tol=1e-6)
-    test = part.problem(strict_lists(keep_entries(rankings, np.repeat(held, lengths)), task.seed))
-    found: dict[int, float] = {}
+    test = part.objective(strict_lists(keep_entries(rankings, np.repeat(held, lengths)), task.seed))
+    shards, structure = test.shards, "relocation" if learner in CONTRASTS else learner
 
-    def value(index: int) -> float:
-        if index not in found:
-            trial = part._replace(pair_precision=_SCALES[index] ** -2.0)
-            structure = "relocation" if learner in CONTRASTS else learner
-            point = run(learner_of(structure, trial, _TRIAL_SWEEPS), max_iter=_TRIAL_SWEEPS).estimate
-            found[index] = likelihood(test, test.shards, BY_RELOCATION, task.n_relocations, point)[0]
-        return found[index]
+    def error(step: tuple[int, ...]) -> float:
+        index = _SCALES.index(_USUAL_SCALE) + step[0]
+        if not 0 <= index < len(_SCALES):
+            return np.inf
+        trial = part._replace(pair_precision=_SCALES[index] ** -2.0)
+        point = run(learner_of(structure, trial, _TRIAL_SWEEPS), max_iter=_TRIAL_SWEEPS).estimate
+        return -test.likelihood(shards, BY_RELOCATION, task.n_relocations, point)[0]
 
-    index = _SCALES.index(_USUAL_SCALE)
-    for step in (-1, 1):
-        while 0 <= index + step < len(_SCALES) and value(index + step) > value(index):
-            index += step
-    return _SCALES[index]
+    (walked,), _ = descend(error, len(_SCALES) + 2, directions=LINE)
+    return _SCALES[_SCALES.index(_USUAL_SCALE) + walked]
 
 
 _SCALES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)

@@ -12,10 +12,9 @@ import numpy as np
 
 from permrank.families.log_linear.estimate import LogLinearEstimate
 from permrank.families.log_linear.factors import prior_draws
-from permrank.families.log_linear.kernels.annealing import annealed_log_weights
 from permrank.families.log_linear.kernels.arguments import Schedule, Terms
 from permrank.families.log_linear.kernels.energy import energy
-from permrank.families.log_linear.kernels.moves import INSERTION, draw_orders
+from permrank.families.log_linear.kernels.moves import INSERTION, annealed_log_weights, draw_orders
 from permrank.families.log_linear.kernels.subsets import prefix_sums
 from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
@@ -133,9 +132,9 @@ def log_weight(levels: Array, unary: Float64Array, basis: Float64Array, pair: Fl
     for size in np.bincount(levels):
         stop = start + int(size)
         own = pair[start:stop, start:stop].copy() if pair.size else pair
-        found = log_normaliser(unary[start:stop].copy(), basis[start:stop].copy(), own)
-        value += found.value + (float(pair[start:stop, stop:].sum()) if pair.size else 0.0)
-        error = float(np.hypot(error, found.error))
+        inside = log_normaliser(unary[start:stop].copy(), basis[start:stop].copy(), own)
+        value += inside.value + (float(pair[start:stop, stop:].sum()) if pair.size else 0.0)
+        error = float(np.hypot(error, inside.error))
         start = stop
     return value, error
 

@@ -1,10 +1,11 @@
-"""Lists in the form that the kernels of log-linear models want, and the pairs of items that have a parameter."""
+"""Orders in the form that the kernels of log-linear models want, and the pairs of items that have a parameter."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,11 +16,11 @@ from permrank.learning.shards import MOST_BLOCKS, Shard, blocks_by_rows, gathere
 from permrank.ragged import frozen, indptr_of, owners, positions, ranges
 from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
-from permrank.types import Float64Array, Int32Array, Int64Array
+from permrank.types import Float64Array
 
 # Gradients of pairs are collected in blocks of lists, in no more than so many numbers altogether.
 _MOST_CELLS = 2**25
-# Lists that two items must share to have a parameter; and numbers of pairs by which it is raised.
+# Orders that two items must share to have a parameter; and numbers of pairs by which it is raised.
 _USUAL_COOCCURRENCE, _FEWEST_PAIRS, _MOST_PAIRS = 5, 2**18, 2**22
 # Of a longer list so many items, evenly spread, are looked for beside each item, and count for all.
 MOST_PARTNERS = 1024
@@ -27,21 +28,6 @@ MOST_PARTNERS = 1024
 _BLOCK, _N_BINS = 256, 65_536
 # Orders of a tied list that a learner of strict lists is shown, each with its part of the weight.
 N_SHUFFLES = 4
-
-
-class Lists(NamedTuple):
-    """Lists as `Orders`, with the tie group of each position, and the index of the user of each list (`owners`)."""
-
-    indptr: Int64Array
-    items: Int32Array
-    orders: Int64Array
-    levels: Int32Array
-    weights: Float64Array
-    owners: Int64Array
-
-    def entry_users(self) -> Int64Array:
-        """Index of the user of each entry."""
-        return np.repeat(self.owners, np.diff(self.indptr))
 
 
 def no_pairs(n_items: int) -> Pairs:
@@ -103,7 +89,7 @@ def partners_of(pairs: Pairs) -> Partners:
 
 def weights_of_pairs(rankings: Rankings, pairs: Pairs) -> Float64Array:
     """Weight of the lists in which the items of each pair are ranked together."""
-    found, rows, n_items = np.zeros(pairs.items.size), owners(pairs.indptr), rankings.n_items
+    weights, rows, n_items = np.zeros(pairs.items.size), owners(pairs.indptr), rankings.n_items
     for first, block in _together(rankings):
         part = slice(*np.searchsorted(rows, (first, first + _BLOCK)))
         keys = owners(block.indptr) * n_items + block.indices
@@ -111,57 +97,44 @@ def weights_of_pairs(rankings: Rankings, pairs: Pairs) -> Float64Array:
         at = np.searchsorted(keys, wanted)
         together = at < keys.size
         together[together] = keys[at[together]] == wanted[together]
-        found[part][together] = block.data[at[together]]
-    return found
+        weights[part][together] = block.data[at[together]]
+    return weights
 
 
-def lists_of_rankings(rankings: Rankings) -> Lists:
+def lists_of_rankings(rankings: Rankings) -> Orders:
     """Rankings as they are, ties by their levels."""
     by_item = np.lexsort((rankings.items, rankings.entry_rankings()))
     orders = np.empty(by_item.size, np.int64)
     orders[by_item] = positions(rankings.indptr)
     rest = rankings.levels, rankings.weights, rankings.ranking_users
-    return Lists(*frozen(rankings.indptr, rankings.items[by_item], orders, *rest))
+    return Orders(*frozen(rankings.indptr, rankings.items[by_item], orders, *rest))
 
 
-def strict_lists(rankings: Rankings, seed: int) -> Lists:
+def strict_lists(rankings: Rankings, seed: int) -> Orders:
     """Lists without ties: where there are some, a few random orders of each list share its weight."""
     if not rankings.has_ties:
         return lists_of_rankings(rankings)
     copies = [lists_of_rankings(rankings.shuffled_ties(int(stream_key(seed, c)))) for c in range(N_SHUFFLES)]
-    return Lists(
-        *frozen(
-            indptr_of(np.tile(rankings.lengths, N_SHUFFLES)),
-            np.concatenate([copy.items for copy in copies]),
-            np.concatenate([copy.orders for copy in copies]),
-            np.concatenate([copy.levels for copy in copies]),
-            np.tile(rankings.weights, N_SHUFFLES) / N_SHUFFLES,
-            np.tile(copies[0].owners, N_SHUFFLES),
-        )
-    )
+    items, orders, levels = (np.concatenate(parts) for parts in zip(*(copy[1:4] for copy in copies), strict=True))
+    indptr, weights = indptr_of(np.tile(rankings.lengths, N_SHUFFLES)), np.tile(rankings.weights, N_SHUFFLES)
+    owners_of_lists = np.tile(copies[0].owners, N_SHUFFLES)
+    return Orders(*frozen(indptr, items, orders, levels, weights / N_SHUFFLES, owners_of_lists))
 
 
-def grouped(lists: Lists) -> Lists:
+def grouped(lists: Orders) -> Orders:
     """One list for all those over the same items, with their summed weight; its order is that of one of them."""
-    parts = [lists.items[a:b].tobytes() for a, b in zip(lists.indptr[:-1], lists.indptr[1:], strict=True)]
+    parts = [lists.items[a:b].tobytes() for a, b in pairwise(lists.indptr)]
     groups: dict[bytes, int] = {}
     group = np.array([groups.setdefault(part, len(groups)) for part in parts], np.int64)
     first = np.unique(group, return_index=True)[1]
     entries = ranges(lists.indptr[first], lists.indptr[first + 1])
     indptr = indptr_of(np.diff(lists.indptr)[first])
-    return Lists(
-        *frozen(
-            indptr,
-            lists.items[entries],
-            lists.orders[entries],
-            positions(indptr).astype(np.int32),
-            np.bincount(group, lists.weights, minlength=len(groups)).astype(np.float64),
-            lists.owners[first],
-        )
-    )
+    weights = np.bincount(group, lists.weights, minlength=len(groups)).astype(np.float64)
+    levels = positions(indptr).astype(np.int32)
+    return Orders(*frozen(indptr, lists.items[entries], lists.orders[entries], levels, weights, lists.owners[first]))
 
 
-def strict_order(lists: Lists) -> Lists:
+def strict_order(lists: Orders) -> Orders:
     """The same lists with every position a level of its own."""
     return lists._replace(levels=frozen(positions(lists.indptr).astype(np.int32))[0])
 
@@ -190,25 +163,30 @@ def position_table(lengths: Any, position: str | Sequence[float], degree: int) -
     return Positions(start, np.concatenate([position_functions(int(n), position, degree) for n in wanted]))
 
 
-def statistics(lists: Lists, positions: Positions, pairs: Pairs) -> tuple[Float64Array, Float64Array]:
+def statistics(lists: Orders, positions: Positions, pairs: Pairs) -> tuple[Float64Array, Float64Array]:
     """Weighted position functions of every entry (n_entries, B), and orders of pairs summed over lists (n_pairs,)."""
     of_entries, of_pairs = gathered(partial(_statistics, positions, pairs), shards_of_lists(lists, pairs))
     return of_entries, of_pairs.sum(axis=0)
 
 
 def _statistics(positions: Positions, pairs: Pairs, shard: Shard) -> tuple[Float64Array, ...]:
-    weights, items, orders, levels = shard.data
-    sums = np.zeros((items.size, positions.table.shape[1])), np.zeros((shard.n_blocks, pairs.items.size))
-    lists = Orders(shard.indptrs[0], items, orders, weights)
-    list_statistics(shard.bounds, lists, levels, positions, pairs, *sums)
+    lists = _orders(shard)
+    sums = np.zeros((lists.items.size, positions.table.shape[1])), np.zeros((shard.n_blocks, pairs.items.size))
+    list_statistics(shard.bounds, lists, positions, pairs, *sums)
     return sums
 
 
-def shards_of_lists(lists: Lists, pairs: Pairs) -> list[Shard]:
-    """Shards of lists, the same for any number of threads; their data are weights, items, orders and levels."""
-    levels = (lists.weights,), (lists.items, *frozen(lists.orders), lists.levels)
+def shards_of_lists(lists: Orders, pairs: Pairs) -> list[Shard]:
+    """Shards of lists, the same for any number of threads; see `_orders`."""
+    data = (lists.weights, lists.owners), (lists.items, *frozen(lists.orders), lists.levels)
     n_blocks = int(np.clip(_MOST_CELLS // max(pairs.items.size, 1), 2, MOST_BLOCKS))
-    return shards_of(blocks_by_rows(lists.weights.size, n_blocks), (lists.indptr,), levels)
+    return shards_of(blocks_by_rows(lists.weights.size, n_blocks), (lists.indptr,), data)
+
+
+def _orders(shard: Shard) -> Orders:
+    """The lists of a shard."""
+    weights, owners, items, orders, levels = shard.data
+    return Orders(shard.indptrs[0], items, orders, levels, weights, owners)
 
 
 def likelihoods(
@@ -224,9 +202,8 @@ def likelihoods(
 
 
 def _likelihoods(given: tuple[Any, ...], shard: Shard, unary: Float64Array) -> tuple[Float64Array, ...]:
-    (structure, width, positions, pairs, partners, pair_values), (weights, items, orders, _) = given, shard.data
-    slopes = np.zeros((items.size, positions.table.shape[1])), np.zeros((shard.n_blocks, pairs.items.size))
-    lists = Orders(shard.indptrs[0], items, orders, weights)
+    (structure, width, positions, pairs, partners, pair_values), lists = given, _orders(shard)
+    slopes = np.zeros((lists.items.size, positions.table.shape[1])), np.zeros((shard.n_blocks, pairs.items.size))
     values = list_likelihoods(
         shard.bounds, structure, width, lists, unary, positions, pairs, partners, pair_values, *slopes
     )

@@ -10,11 +10,12 @@ from permrank.core.fitted import Fitted
 from permrank.core.person import Person
 from permrank.core.settings import choice, flag, integer, number
 from permrank.errors import InputError
-from permrank.families.log_linear.base import METHODS, LogLinearRanker, coefficients_of
+from permrank.families.log_linear.base import METHODS, LogLinearRanker
 from permrank.families.log_linear.estimate import LogLinearEstimate
-from permrank.families.log_linear.kernels.arguments import Candidates, Listed, Pairs
+from permrank.families.log_linear.kernels.arguments import Candidates, Pairs
 from permrank.families.log_linear.kernels.insertion import EXPECTED, MODE, PUBLISHED, insertion_scores
 from permrank.families.log_linear.lists import pairs_of, position_table, usual_cooccurrence
+from permrank.kernels.lists import Lists
 from permrank.ragged import frozen, indptr_of, owners
 from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array, Int64Array
@@ -81,7 +82,7 @@ class PositionwiseLogLinear(LogLinearRanker):
             raise InputError("factor_scale=None is for point estimates; method='posterior' needs a prior")
 
     def _scores(self, fitted: Fitted[LogLinearEstimate], person: Person, items: Int64Array) -> Float64Array:
-        return np.asarray(coefficients_of(fitted.estimate, person, items)[:, :, 0].mean(axis=0))
+        return np.asarray(fitted.estimate.coefficients(items, person)[:, :, 0].mean(axis=0))
 
     def _score_pairs(self, fitted: Fitted[LogLinearEstimate], who: Int64Array, what: Int64Array) -> Float64Array:
         return fitted.estimate.mean_pairs(who, what)[:, 0]
@@ -193,42 +194,40 @@ class PairwiseLogLinear(LogLinearRanker):
 
     def _scores(self, fitted: Fitted[LogLinearEstimate], person: Person, items: Int64Array) -> Float64Array:
         lists = [each for each in person.lists() if each[0].size]
-        own = coefficients_of(fitted.estimate, person, items).mean(axis=0)
+        own = fitted.estimate.coefficients(items, person).mean(axis=0)
         if not lists:
             return self._against_the_average(fitted, own, items)
         listed = np.concatenate([codes for codes, _ in lists])
-        unary = coefficients_of(fitted.estimate, person, listed).mean(axis=0)
-        users, indptr, levels, codes = frozen(
-            np.array([0, len(lists)]), indptr_of([codes.size for codes, _ in lists]),
-            np.concatenate([level for _, level in lists]), listed.astype(np.int32),
-        )  # fmt: skip
-        bounds = np.array([0, items.size])
-        return self._inserted(fitted, Listed(users, indptr, codes, levels, unary), bounds, items, own)
+        unary = fitted.estimate.coefficients(listed, person).mean(axis=0)
+        indptr, levels = indptr_of([codes.size for codes, _ in lists]), np.concatenate([level for _, level in lists])
+        arrays = np.array([0, len(lists)]), indptr, listed.astype(np.int32), levels, np.ones(len(lists))
+        return self._inserted(fitted, Lists(*frozen(*arrays)), unary, np.array([0, items.size]), items, own)
 
     def _score_pairs(self, fitted: Fitted[LogLinearEstimate], who: Int64Array, what: Int64Array) -> Float64Array:
         data, mean = fitted.rankings, fitted.estimate.mean_pairs
         order = np.argsort(who, kind="stable")
         bounds = np.searchsorted(who[order], np.arange(data.n_users + 1))
         own = mean(who[order], what[order])
-        found = np.empty(who.size)
-        listed = Listed(data.user_indptr, data.indptr, data.items, data.levels, mean(data.entry_users(), data.items))
-        found[order] = self._inserted(fitted, listed, bounds, what[order], own)
-        return found
+        scores, unary = np.empty(who.size), mean(data.entry_users(), data.items)
+        lists = Lists(data.user_indptr, data.indptr, data.items, data.levels, data.weights)
+        scores[order] = self._inserted(fitted, lists, unary, bounds, what[order], own)
+        return scores
 
     def _inserted(
-        self, fitted: Fitted[LogLinearEstimate], listed: Listed, bounds: Array, items: Int64Array, own: Float64Array
-    ) -> Float64Array:
+        self, fitted: Fitted[LogLinearEstimate], lists: Lists, unary: Float64Array, bounds: Array, items: Int64Array,
+        own: Float64Array,
+    ) -> Float64Array:  # fmt: skip
         """Where items enter lists; users without another item on theirs are asked against the average instead."""
-        estimate, lengths = fitted.estimate, np.diff(listed.indptr)
+        estimate, lengths = fitted.estimate, np.diff(lists.indptr)
         table = position_table(np.concatenate((lengths, lengths + 1)), self.position, estimate.degree)
         indptr, partners, values = frozen(estimate.pair_indptr, estimate.pair_items, estimate.pair_values)
         candidates = Candidates(bounds, items.astype(np.int32), np.ascontiguousarray(own))
-        rule = RULES[self.insertion]
-        found: Float64Array = insertion_scores(listed, candidates, table, Pairs(indptr, partners), values, rule)
-        missing = np.isnan(found)
+        given = lists, unary, candidates, table, Pairs(indptr, partners), values
+        scores: Float64Array = insertion_scores(*given, RULES[self.insertion])
+        missing = np.isnan(scores)
         if missing.any():
-            found[missing] = self._against_the_average(fitted, own[missing], items[missing])
-        return found
+            scores[missing] = self._against_the_average(fitted, own[missing], items[missing])
+        return scores
 
     def _against_the_average(
         self, fitted: Fitted[LogLinearEstimate], own: Float64Array, items: Int64Array
@@ -238,6 +237,6 @@ class PairwiseLogLinear(LogLinearRanker):
         values, row = estimate.pair_values, owners(estimate.pair_indptr)
         net = np.bincount(row, values, n_items) - np.bincount(estimate.pair_items, values, n_items)
         basis = estimate.basis(2, self.position)
-        average = estimate.coefficients(np.arange(n_items), None).mean(axis=(0, 1))
+        average = estimate.coefficients(np.arange(n_items)).mean(axis=(0, 1))
         d = (own - average) @ (basis[0] - basis[1]) + 2.0 * net[items] / n_items
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(d, -700.0, 700.0))))

@@ -12,9 +12,8 @@ from scipy.special import ndtri
 from permrank.families.mallows.law import MallowsMixture
 from permrank.families.mallows.learning import (
     LARGEST_DISPERSION,
-    Kendall,
-    Spearman,
-    State,
+    Distance,
+    Mixture,
     lists_to_learn,
     responsibilities,
 )
@@ -31,30 +30,30 @@ _CENTRES = "centres are not counted among the degrees of freedom, nor is their c
 _DRAWN = "lists leave items out: the likelihood is an estimate from the completions that were drawn in learning"
 
 
-def mallows_summary(told: str, rankings: Rankings, state: State, distance: Kendall | Spearman, level: float) -> Summary:
+def mallows_summary(told: str, rankings: Rankings, mixture: Mixture, distance: Distance, level: float) -> Summary:
     """Dispersions and shares with standard errors from the observed information, centres held."""
     lists = lists_to_learn(rankings)
-    k = state.weights.size
+    k = mixture.weights.size
 
     def total(point: Float64Array) -> float:
         logits = np.append(0.0, point[k:])
         shares = np.exp(logits - np.logaddexp.reduce(logits))
-        moved = state._replace(dispersions=point[:k], weights=shares)
+        moved = mixture._replace(dispersions=point[:k], weights=shares)
         return float(lists.outer @ responsibilities(lists, moved, distance)[1])
 
     with np.errstate(divide="ignore"):
-        logs = np.log(state.weights)
-    start = np.append(state.dispersions, logs[1:] - logs[0])
+        logs = np.log(mixture.weights)
+    start = np.append(mixture.dispersions, logs[1:] - logs[0])
     covariance = _covariance(total, start, k)
     jacobian = np.zeros((2 * k, start.size))
     jacobian[:k, :k] = np.eye(k)
-    jacobian[k:, k:] = (np.diag(state.weights) - np.outer(state.weights, state.weights))[:, 1:]
+    jacobian[k:, k:] = (np.diag(mixture.weights) - np.outer(mixture.weights, mixture.weights))[:, 1:]
     errors = roots(np.einsum("ij,jl,il->i", jacobian, covariance, jacobian))
     frame = pl.DataFrame(
         {
             "community": [*range(1, k + 1), *range(1, k + 1)],
             "parameter": ["dispersion"] * k + ["share"] * k,
-            "estimate": np.concatenate([state.dispersions, state.weights]),
+            "estimate": np.concatenate([mixture.dispersions, mixture.weights]),
             "standard_error": errors,
         }
     )
@@ -94,11 +93,13 @@ def _covariance(total: Callable[[Float64Array], float], start: Float64Array, k: 
     return covariance
 
 
-def mallows_data(rankings: Rankings, state: State, precedence: Float64Array, *, kendall: bool, seed: int) -> Rankings:
+def mallows_data(
+    rankings: Rankings, mixture: Mixture, precedence: Float64Array, *, kendall: bool, seed: int
+) -> Rankings:
     """The same lists drawn anew: a community for every user, and from it an order of the items of each list."""
     design = repeated(rankings)
-    k = state.weights.size
-    drawn = generator(seed).choice(k, size=design.n_users, p=state.weights / state.weights.sum())
+    k = mixture.weights.size
+    drawn = generator(seed).choice(k, size=design.n_users, p=mixture.weights / mixture.weights.sum())
     community = drawn[design.ranking_users]
     ranking = design.entry_rankings()
     by_item = design.items[np.lexsort((design.items, ranking))]
@@ -113,8 +114,8 @@ def mallows_data(rankings: Rankings, state: State, precedence: Float64Array, *, 
             continue
         one = np.zeros(k)
         one[z] = 1.0
-        mixture = MallowsMixture(listed, one, state.centres, state.dispersions, precedence, kendall=kendall)
-        orders = listed[mixture.sample(len(members), int(stream_key(seed, number)))]
+        law = MallowsMixture(listed, one, mixture.centres, mixture.dispersions, precedence, kendall=kendall)
+        orders = listed[law.sample(len(members), int(stream_key(seed, number)))]
         for r, order in zip(members, orders, strict=True):
             items[design.indptr[r] : design.indptr[r + 1]] = order
     return reordered(design, items)

@@ -52,9 +52,9 @@ def kemeny_order(above: Float64Array, key: Key, start: Int64Array | None = None)
         inside = np.full(n, -1)
         inside[members] = np.arange(members.size)
         begin = inside[start]
-        found = searched_order(part, np.ascontiguousarray(begin[begin >= 0]), key, _N_KICKS)
-        order.append(members[found])
-        gap += order_cost(part, found) - float(np.minimum(part, part.T).sum()) / 2.0
+        searched = searched_order(part, np.ascontiguousarray(begin[begin >= 0]), key, _N_KICKS)
+        order.append(members[searched])
+        gap += order_cost(part, searched) - float(np.minimum(part, part.T).sum()) / 2.0
     best = np.concatenate(order)
     return CentralOrder(best, float(order_cost(above, best)), float(gap))
 

@@ -6,9 +6,16 @@ import numpy as np
 
 from permrank.core.distribution import RankingDistribution
 from permrank.errors import InputError
-from permrank.families.mallows.kernels.mallows import log_normalisers, repeated_insertion
+from permrank.families.mallows.kernels.mallows import (
+    Centres,
+    Draws,
+    Listed,
+    completions,
+    log_normalisers,
+    repeated_insertion,
+    spearman_rankings,
+)
 from permrank.families.mallows.kernels.mallows_lists import list_log_likelihoods
-from permrank.families.mallows.kernels.spearman import completions, spearman_rankings
 from permrank.ragged import frozen
 from permrank.randomness import generator, stream_key
 from permrank.types import Float64Array, Int32Array, Int64Array
@@ -75,14 +82,11 @@ class MallowsMixture(RankingDistribution):
         listed = self.items[order]
         n, positions = self.centres.shape[1], np.argsort(self.centres, axis=1)
         if self.kendall:
-            indptr, items, levels = frozen(
-                np.array([0, listed.size]), listed.astype(np.int32), np.arange(listed.size, dtype=np.int32)
-            )
+            levels = np.arange(listed.size, dtype=np.int32)
+            lists = Listed(*frozen(np.array([0, listed.size]), listed.astype(np.int32), levels))
             log_z = np.stack([log_normalisers(theta, n) for theta in self.dispersions])
-            key = stream_key(0)
-            logs = list_log_likelihoods(
-                indptr, items, levels, self.centres, positions, self.dispersions, log_z, key, _N_DRAWS, MOST_WORK
-            )[0][0]
+            centres = Centres(self.centres, positions, self.dispersions)
+            logs = list_log_likelihoods(lists, centres, log_z, Draws(stream_key(0), _N_DRAWS), MOST_WORK)[0][0]
         elif self.n_items < n:
             raise InputError(
                 f"with distance='spearman' an order of {self.n_items} of {n} items has no known probability; ask for "

@@ -20,14 +20,14 @@ from permrank.core.ranker import Ranker
 from permrank.core.settings import MOST_DRAWS, MOST_SWEEPS, choice, integer, number, random_seed
 from permrank.errors import AccuracyWarning, InputError
 from permrank.families.mallows.inference import mallows_data, mallows_summary
-from permrank.families.mallows.kernels.mallows import precedence
-from permrank.families.mallows.kernels.spearman import MOST_ITEMS, spearman_precedence
+from permrank.families.mallows.kernels.mallows import MOST_ITEMS
 from permrank.families.mallows.law import MallowsMixture
 from permrank.families.mallows.learning import (
     LARGEST_DISPERSION,
+    Distance,
     Kendall,
+    Mixture,
     Spearman,
-    State,
     learner_of,
     lists_to_learn,
     responsibilities,
@@ -57,9 +57,9 @@ class MallowsEstimate(Estimate):
     precedence: Float64Array
 
     @property
-    def state(self) -> State:
+    def mixture(self) -> Mixture:
         """As in learning."""
-        return State(self.weights, self.centres, self.dispersions, self.gaps)
+        return Mixture(self.weights, self.centres, self.dispersions, self.gaps)
 
 
 class Mallows(Ranker):
@@ -155,26 +155,20 @@ class Mallows(Ranker):
         )
         distance = self._distance(rankings, n)
 
-        def learned(state: State) -> MallowsEstimate:
-            return self._learned(rankings, distance, state)
+        def learned(mixture: Mixture) -> MallowsEstimate:
+            return self._learned(rankings, distance, mixture)
 
         return mapped(learner_of(rankings, distance, k, int(self.n_starts), self.tol), learned)
 
-    def _learned(self, rankings: Rankings, distance: Kendall | Spearman, state: State) -> MallowsEstimate:
+    def _learned(self, rankings: Rankings, distance: Distance, mixture: Mixture) -> MallowsEstimate:
         """Largest communities first, with all that answers need."""
-        n = rankings.n_items
-        order = np.argsort(-state.weights, kind="stable")
-        state = State(state.weights[order], state.centres[order], state.dispersions[order], state.gaps[order])
-        if isinstance(distance, Spearman):
-            table = np.stack([spearman_precedence(theta, n) for theta in state.dispersions])
-        else:
-            gap = np.arange(n)[None, :] - np.arange(n)[:, None]
-            rows = np.stack([precedence(theta, n) for theta in state.dispersions])
-            table = np.where(gap > 0, rows[:, np.abs(gap)], 1.0 - rows[:, np.abs(gap)])
-        memberships = responsibilities(lists_to_learn(rankings), state, distance)[0]
-        return MallowsEstimate(state.centres, state.dispersions, state.weights, memberships, state.gaps, table)
+        order = np.argsort(-mixture.weights, kind="stable")
+        mixture = Mixture._make(part[order] for part in mixture)
+        table = np.stack([distance.precedence(theta) for theta in mixture.dispersions])
+        memberships = responsibilities(lists_to_learn(rankings), mixture, distance)[0]
+        return MallowsEstimate(mixture.centres, mixture.dispersions, mixture.weights, memberships, mixture.gaps, table)
 
-    def _distance(self, rankings: Rankings, n: int) -> Kendall | Spearman:
+    def _distance(self, rankings: Rankings, n: int) -> Distance:
         """The distance between rankings of n items, if these can be taken."""
         if self.distance == "kendall":
             return Kendall(n, stream_key(self.seed), int(self.n_draws))
@@ -207,7 +201,7 @@ class Mallows(Ranker):
         """What a list tells is the community."""
         lists = lists_to_learn(rankings, fitted.aligned(rankings))
         distance = self._distance(rankings, len(fitted.item_ids))
-        return {"memberships": responsibilities(lists, fitted.estimate.state, distance)[0][0]}
+        return {"memberships": responsibilities(lists, fitted.estimate.mixture, distance)[0][0]}
 
     def log_likelihood(self, rankings: Rankings) -> Float64Array:
         """Return the log-probability of each ranking to somebody of an unknown community, weights left out.
@@ -254,7 +248,7 @@ class Mallows(Ranker):
         require_int("size", size, 1)
         lists = lists_to_learn(rankings, fitted.aligned(rankings))
         distance = settings._distance(rankings, len(fitted.item_ids))
-        logs, errors = distance.log_likelihoods(lists, fitted.estimate.state, int(size))
+        logs, errors = distance.log_likelihoods(lists, fitted.estimate.mixture, int(size))
         with np.errstate(divide="ignore"):
             joint = np.log(fitted.estimate.weights)[None, :] + logs
         total = logsumexp(joint, axis=1)
@@ -273,7 +267,7 @@ class Mallows(Ranker):
         settings = self._learnt_with
         require_level(level)
         distance = settings._distance(fitted.rankings, len(fitted.item_ids))
-        return mallows_summary(told_of(fitted), fitted.rankings, fitted.estimate.state, distance, float(level))
+        return mallows_summary(told_of(fitted), fitted.rankings, fitted.estimate.mixture, distance, float(level))
 
     def simulate(self, seed: int = 0) -> Rankings:
         """Draw the training data anew from the model: the same lists of the same items, tied as before, another order.
@@ -283,7 +277,7 @@ class Mallows(Ranker):
         fitted: Fitted[MallowsEstimate] = self.fitted_
         settings = self._learnt_with
         learnt, kendall = fitted.estimate, settings.distance == "kendall"
-        return mallows_data(fitted.rankings, learnt.state, learnt.precedence, kendall=kendall, seed=seed)
+        return mallows_data(fitted.rankings, learnt.mixture, learnt.precedence, kendall=kendall, seed=seed)
 
     def assignments(self) -> pl.DataFrame:
         """Likeliest community of every user: ``user``, ``community``, its ``probability`` and the ``entropy``."""
@@ -331,6 +325,6 @@ class Mallows(Ranker):
 def _membership(fitted: Fitted[MallowsEstimate], person: Person) -> Float64Array:
     """P(community | person) (K,); of nobody in particular, the shares of the communities."""
     if person.is_new:
-        known: Float64Array = person.state["memberships"]
-        return known
+        own: Float64Array = person.state["memberships"]
+        return own
     return fitted.estimate.weights if person.index is None else fitted.estimate.memberships[person.index]

@@ -15,19 +15,16 @@ from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.core.settings import MOST_FACTORS, MOST_SWEEPS, flag, integer, number, random_seed
 from permrank.families.baselines.mean_rating import MeanRating
-from permrank.families.matrix.learning import Data, Design, Fit, Loss, Settings, best_users, learner_of
-from permrank.families.matrix.relevance import standardised
-from permrank.learning.learner import Learner, mapped
+from permrank.families.matrix.learning import Data, Design, Fit, Shrinkage, best_users, learner_of
+from permrank.families.matrix.losses import Loss
+from permrank.learning.learner import Learner, mapped, run
 from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array, Int64Array, Named
 
 Penalty = float | Literal["auto"]
-Pair = tuple[float | None, float | None]
 
-# Penalty by default, as a share of what keeps noise out altogether; set as the constants of `learning`.
-NOISE_SHARE = 0.65
 # Ratings of an item that pull its mean, as a covariate, half-way from that of all: so many that a rating counts little
-# in what is then said to have been expected of it. Set likewise.
+# in what is then said to have been expected of it. Set as the constants of `learning`.
 _HALF_MEAN = 50.0
 
 
@@ -45,7 +42,7 @@ class FactorEstimate(Estimate):
 class MatrixRanker(Ranker):
     """Base of models with s_y^u = b_y + Σ_k W_uk H_ky that minimise a loss over the lists of the users.
 
-    A model supplies `_loss` and `_penalties`.
+    A model supplies `_loss` and `_shrinkage`.
     """
 
     needs_order = True
@@ -79,28 +76,27 @@ class MatrixRanker(Ranker):
         """The loss of the scores of all entries, as a function."""
 
     @abstractmethod
-    def _penalties(self, rankings: Rankings) -> tuple[Pair, bool]:
-        """Penalties of users and items (None: to be set from the noise), and whether entries multiply them."""
-
-    def _noise_share(self) -> float:
-        return NOISE_SHARE
+    def _shrinkage(self, rankings: Rankings) -> Shrinkage:
+        """Penalties of the factors of users and items."""
 
     def _design(self, data: Data) -> Design:
         """Covariates of items and entries: intercepts are expected to follow an item's mentions and its mean rating."""
-        none = np.zeros((data.items.size, 0))
+        rankings, none = data.rankings, np.zeros((data.items.size, 0))
         if not self.intercepts:
-            return Design(np.zeros((data.rankings.n_items, 0)), none)
-        mentions = np.log1p(np.bincount(data.items, minlength=data.rankings.n_items))
-        means = MeanRating(item_penalty=_HALF_MEAN, tol=1e-3).fit(data.rankings, verbose=False).item_biases_
-        return Design(standardised(np.column_stack([mentions, means])), none)
+            return Design(np.zeros((rankings.n_items, 0)), none, intercepts=False, n_factors=self.n_factors)
+        mentions = np.log1p(np.bincount(data.items, minlength=rankings.n_items))
+        usual = MeanRating(item_penalty=_HALF_MEAN, tol=1e-3)
+        means = run(usual._learn(rankings), max_iter=usual.max_iter).estimate.item_biases
+        table = np.column_stack([mentions, means])
+        spread = table.std(axis=0)
+        table = (table - table.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        return Design(np.asarray(table), none, intercepts=True, n_factors=self.n_factors)
 
     def _learn(self, rankings: Rankings) -> Learner[Any]:
         data = Data.of(rankings)
-        penalties, by_entries = self._penalties(rankings)
-        settings = Settings(
-            self.n_factors, self.intercepts, penalties, by_entries, self._noise_share(), self.tol, self.seed
-        )
-        return mapped(learner_of(data, self._loss(rankings, rankings), self._design(data), settings), self._learned)
+        loss, shrinkage = self._loss(rankings, rankings), self._shrinkage(rankings)
+        learner = learner_of(data, loss, self._design(data), shrinkage, tol=self.tol, seed=self.seed)
+        return mapped(learner, self._learned)
 
     def _learned(self, fit: Fit) -> FactorEstimate:
         items, intercepts = np.ascontiguousarray(fit.theta[:, :-1]), np.ascontiguousarray(fit.theta[:, -1])
@@ -108,19 +104,19 @@ class MatrixRanker(Ranker):
 
     # Scores
 
-    def _scores(self, fitted: Fitted[Any], person: Person, items: Int64Array) -> Float64Array:
+    def _scores(self, fitted: Fitted, person: Person, items: Int64Array) -> Float64Array:
         learnt: FactorEstimate = fitted.estimate
         own = np.einsum("ik,k->i", learnt.item_factors[items], _factors(learnt, person))
         return np.asarray(learnt.item_intercepts[items] + own)
 
-    def _score_pairs(self, fitted: Fitted[Any], who: Int64Array, what: Int64Array) -> Float64Array:
+    def _score_pairs(self, fitted: Fitted, who: Int64Array, what: Int64Array) -> Float64Array:
         learnt: FactorEstimate = fitted.estimate
         own = np.einsum("ek,ek->e", learnt.user_factors[who], learnt.item_factors[what])
         return np.asarray(learnt.item_intercepts[what] + own)
 
     # New users: the items stay as they are
 
-    def _meet(self, fitted: Fitted[Any], rankings: Rankings, **about: Any) -> Named:
+    def _meet(self, fitted: Fitted, rankings: Rankings, **about: Any) -> Named:
         return {"factors": self._factors_of(fitted, rankings)[0]}
 
     def fold_in_many(self, rankings: Rankings) -> Float64Array:
@@ -134,22 +130,22 @@ class MatrixRanker(Ranker):
             return np.zeros((rankings.n_users, 0))
         learnt, data = fitted.estimate, Data.of(rankings, fitted.aligned(rankings))
         counts = np.ones(rankings.n_users)
-        if self._penalties(fitted.rankings)[1]:
-            counts[:] = np.bincount(data.user_of_entry, data.entry_weights(), rankings.n_users)
+        if self._shrinkage(fitted.rankings).by_entries:
+            counts[:] = np.bincount(data.user_of_entry, rankings.entry_weights(), rankings.n_users)
         theta = np.column_stack([learnt.item_factors, learnt.item_intercepts])
         loss = self._loss(rankings, fitted.rankings)
         return best_users(data, loss, theta, learnt.user_penalty * np.maximum(counts, 1e-12), self.n_factors)
 
     # Likeness, by the cosine of factors
 
-    def _item_likeness(self, fitted: Fitted[Any], item: int) -> Float64Array:
+    def _item_likeness(self, fitted: Fitted, item: int) -> Float64Array:
         factors = fitted.estimate.item_factors
         return mean_cosine(factors[None], factors[None, item])
 
-    def _user_likeness(self, fitted: Fitted[Any], person: Person) -> Float64Array:
+    def _user_likeness(self, fitted: Fitted, person: Person) -> Float64Array:
         return mean_cosine(fitted.estimate.user_factors[None], _factors(fitted.estimate, person)[None])
 
-    def _check(self, fitted: Fitted[Any]) -> None:
+    def _check(self, fitted: Fitted) -> None:
         super()._check(fitted)
         n_users, n_items = fitted.rankings.n_users, fitted.rankings.n_items
         users, items = (n_users, self.n_factors), (n_items, self.n_factors)
@@ -171,19 +167,11 @@ class OnePenaltyRanker(MatrixRanker):
         ),
     )
 
-    def _penalties(self, rankings: Rankings) -> tuple[Pair, bool]:
+    def _shrinkage(self, rankings: Rankings) -> Shrinkage:
         penalty = None if self.penalty == "auto" else float(self.penalty)
-        return (penalty, penalty), True
+        return Shrinkage(penalty, penalty, by_entries=True)
 
 
 def _factors(learnt: FactorEstimate, person: Person) -> Float64Array:
     factors: Float64Array = person.state["factors"] if person.is_new else learnt.user_factors[person.index]
     return factors
-
-
-def pair_weights(indptr: Int64Array) -> Float64Array:
-    """2 / (n - 1) for every list of n: the sum over its pairs becomes n times their mean, tied pairs counting as 0.
-
-    Divided by the pairs that are not tied, a list of 49 equal items and one other would hang all on that one.
-    """
-    return np.asarray(2.0 / np.maximum(np.diff(indptr) - 1, 1))

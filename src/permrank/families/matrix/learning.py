@@ -10,15 +10,15 @@ the number of threads or shards.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from permrank.families.matrix.kernels.passes import entry_scores, item_gradients, user_gradients
+from permrank.families.matrix.losses import KERNELS, Loss
 from permrank.learning.lbfgs import minimise
 from permrank.learning.learner import Learner, mapped, run
 from permrank.learning.linear_algebra import singular_values
@@ -26,11 +26,6 @@ from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_block
 from permrank.ragged import frozen
 from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array, Int32Array, Int64Array
-
-Arrays: TypeAlias = tuple[Array, ...]
-Losses: TypeAlias = Callable[..., tuple[Float64Array, Float64Array]]
-"""(indptr, data of lists, data of entries, lists of others before them, scores) to losses of the lists, and the
-gradient in the scores; a module's own function or a partial of one."""
 
 # The constants were set on splits that no benchmark uses (ML-100K with 10, 20 and 50 ratings a user and Sushi, seeds 10
 # and 11); they are in units of entries, so that they serve every loss, and the optimum is flat.
@@ -49,28 +44,6 @@ _POWER_STEPS = 40
 # A block of users holds an array of the size of the items' gradient, and all of them together at most 24 bytes an
 # entry, unless fewer than 4 would be left.
 _FEWEST_BLOCKS, _NUMBERS_AN_ENTRY = 4, 3
-
-
-class Loss(NamedTuple):
-    """A sum over lists of a function of their scores.
-
-    Attributes
-    ----------
-    function : Losses
-    indptr : int64 (n_lists + 1,)
-    of_lists, of_entries : tuples of arrays
-        What the function needs beside scores, with a line for every list, and for every entry.
-    """
-
-    function: Losses
-    indptr: Int64Array
-    of_lists: Arrays
-    of_entries: Arrays
-
-    def __call__(self, scores: Float64Array) -> tuple[float, Float64Array]:
-        """Scores of all entries to (loss, its gradient in the scores)."""
-        values, gradient = self.function(self.indptr, self.of_lists, self.of_entries, 0, scores)
-        return float(values.sum()), gradient
 
 
 class Data(NamedTuple):
@@ -97,16 +70,14 @@ class Data(NamedTuple):
         used = rankings.items if items is None else items
         return cls(rankings, *frozen(used, rankings.user_bounds, rankings.entry_users(np.int32)))
 
-    def entry_weights(self) -> Float64Array:
-        """Weight of the ranking of each entry, (n_entries,)."""
-        return self.rankings.entry_weights()
-
 
 class Design(NamedTuple):
-    """What is known beforehand: covariates of items (n_items, p), and of entries (n_entries, q)."""
+    """What scores are made of: covariates of items (n_items, p) and of entries (n_entries, q), intercepts, factors."""
 
     items: Float64Array
     entries: Float64Array
+    intercepts: bool
+    n_factors: int
 
 
 class Penalties(NamedTuple):
@@ -136,29 +107,23 @@ class Objective:
     data : Data
     loss : Loss
     design : Design
+        Without intercepts d stays 0.
     penalties : Penalties
-    n_factors : int
-    intercepts : bool
-        Whether d is there; else it stays 0.
     """
 
-    def __init__(
-        self, data: Data, loss: Loss, design: Design, penalties: Penalties, n_factors: int, intercepts: bool
-    ) -> None:
+    def __init__(self, data: Data, loss: Loss, design: Design, penalties: Penalties) -> None:
         self.data, self.loss, self.design, self.penalties = data, loss, design, penalties
-        self.intercepts = intercepts
         self._shapes = [
-            (data.rankings.n_users, n_factors),
-            (data.rankings.n_items, n_factors),
+            (data.rankings.n_users, design.n_factors),
+            (data.rankings.n_items, design.n_factors),
             (data.rankings.n_items,),
             (design.items.shape[1],),
             (design.entries.shape[1],),
         ]
         self._ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes])
-        bounds = blocks_by_entries(data.first_of_user, _n_blocks(data.rankings, n_factors))
-        of_entries: Arrays = (data.items, design.entries, *loss.of_entries)
-        levels = (), loss.of_lists, of_entries
-        self._shards = shards_of(bounds, (data.rankings.user_indptr, loss.indptr), levels)
+        bounds = blocks_by_entries(data.first_of_user, _n_blocks(data.rankings, design.n_factors))
+        of_entries: tuple[Array, ...] = (data.items, design.entries, *loss.of_entries)
+        self._shards = shards_of(bounds, (data.rankings.user_indptr, loss.indptr), ((), loss.of_lists, of_entries))
 
     @property
     def size(self) -> int:
@@ -177,20 +142,21 @@ class Objective:
     def scores(self, point: Point) -> Float64Array:
         """Scores of all entries."""
         data = self.data
-        found: Float64Array = entry_scores(data.first_of_user, data.items, point.users, self.theta(point))
-        return found + _product(self.design.entries, point.entry_weights) if point.entry_weights.size else found
+        scores: Float64Array = entry_scores(data.first_of_user, data.items, point.users, self.theta(point))
+        return scores + _product(self.design.entries, point.entry_weights) if point.entry_weights.size else scores
 
     def __call__(self, vector: Float64Array) -> tuple[float, Float64Array]:
         """Value and gradient."""
         point, penalties = self.parts(vector), self.penalties
-        job = partial(_passed, self.loss.function, len(self.loss.of_lists), self.theta(point), point.entry_weights)
+        kernel = self.loss.kernel, self.loss.constants, len(self.loss.of_lists)
+        job = partial(_passed, kernel, self.theta(point), point.entry_weights)
         values, of_users, of_items, of_entries = gathered(job, self._shards, point.users)
         value, of_items = float(values.sum()), of_items.sum(axis=0)
         gradient = np.empty_like(vector)
         out = self.parts(gradient)
         out.users[:] = of_users
         out.factors[:] = of_items[:, :-1]
-        out.intercepts[:] = of_items[:, -1] if self.intercepts else 0.0
+        out.intercepts[:] = of_items[:, -1] if self.design.intercepts else 0.0
         out.item_weights[:] = _product(self.design.items.T, of_items[:, -1])
         out.entry_weights[:] = of_entries.sum(axis=0)
         strengths: list[Any] = [penalties.users[:, None], penalties.items[:, None], penalties.intercepts]
@@ -217,21 +183,28 @@ def _n_blocks(rankings: Rankings, n_factors: int) -> int:
 
 
 def _passed(
-    function: Losses, n: int, theta: Float64Array, weights: Float64Array, shard: Shard, users: Float64Array
+    kernel: tuple[str, tuple[object, ...], int],
+    theta: Float64Array,
+    weights: Float64Array,
+    shard: Shard,
+    users: Float64Array,
 ) -> tuple[Float64Array, ...]:
     """Losses of the lists, gradients in their users, and by block those in the items and in the weights of entries.
 
-    n: how many of the shard's arrays are of lists; then come items, covariates of entries, and what the loss needs.
+    kernel: name, constants, and how many of the shard's arrays are of lists; then come items, covariates of entries,
+    and what the loss needs.
     """
-    (user_indptr, indptr), (items, known, *of_entries) = shard.indptrs, shard.data[n:]
+    name, constants, n = kernel
+    (user_indptr, indptr), (items, covariates, *of_entries) = shard.indptrs, shard.data[n:]
     (first_of_user,) = frozen(indptr[user_indptr])
     scores = entry_scores(first_of_user, items, users, theta)
     if weights.size:
-        scores += _product(known, weights)
-    values, residual = function(indptr, shard.data[:n], tuple(of_entries), shard.spans[1].start, scores)
+        scores += _product(covariates, weights)
+    loss = Loss(name, constants, indptr, shard.data[:n], tuple(of_entries))
+    values, residual = loss.of_each(scores)
     of_items = item_gradients(shard.bounds, first_of_user, items, users, residual, len(theta))
     blocks = pairwise(first_of_user[shard.bounds].tolist())
-    in_weights = [_product(known[a:b].T, residual[a:b]) for a, b in blocks]
+    in_weights = [_product(covariates[a:b].T, residual[a:b]) for a, b in blocks]
     return values, user_gradients(first_of_user, items, theta, residual), of_items, np.stack(in_weights)
 
 
@@ -287,30 +260,20 @@ def best_users(
     return run(descent, max_iter=_SWEEPS_FOR_USERS).estimate.reshape(-1, n_factors)
 
 
-class Settings(NamedTuple):
-    """What a model asks of the learner; a penalty that is None is set from the noise of the residuals.
+class Shrinkage(NamedTuple):
+    """How much the factors are held back.
 
     Attributes
     ----------
-    n_factors : int
-    intercepts : bool
-    penalties : tuple of float or None
-        Of the factors of users and of items.
+    users, items : float or None
+        Penalties; one that is None is set from the noise of the residuals.
     by_entries : bool
-        Whether penalties of factors are multiplied by the number of entries of the user or item.
-    noise_share : float
-        Penalty that is set, as a share of what keeps noise out altogether.
-    tol : float
-    seed : int
+        Whether they are multiplied by the number of entries of the user or item.
     """
 
-    n_factors: int
-    intercepts: bool
-    penalties: tuple[float | None, float | None]
+    users: float | None
+    items: float | None
     by_entries: bool
-    noise_share: float
-    tol: float
-    seed: int
 
 
 class Fit(NamedTuple):
@@ -321,37 +284,36 @@ class Fit(NamedTuple):
     penalties: tuple[float, float]
 
 
-def learner_of(data: Data, loss: Loss, design: Design, settings: Settings) -> Learner[Fit]:
+def learner_of(data: Data, loss: Loss, design: Design, shrinkage: Shrinkage, *, tol: float, seed: int) -> Learner[Fit]:
     """Intercepts and weights first, which is a convex problem; then all variables together."""
     n_users, n_items = data.rankings.n_users, data.rankings.n_items
-    curvature = mean_curvature(loss, data.items.size, settings.seed)
+    curvature = mean_curvature(loss, data.items.size, seed)
     ridge = 0.5 * curvature * _HALF_TRUSTED, 0.5 * curvature * _HALF_BELIEVED
     none = Penalties(np.zeros(n_users), np.zeros(n_items), *ridge)
 
-    def without_factors(known: Design, intercepts: bool) -> tuple[Objective, Learner[Float64Array]]:
-        objective = Objective(data, loss, known, none, 0, intercepts)
-        start = np.zeros(objective.size)
-        return objective, minimise(objective, start, objective.scale(curvature), tol=settings.tol)
+    def without_factors(covariates: Design) -> tuple[Objective, Learner[Float64Array]]:
+        objective = Objective(data, loss, covariates._replace(n_factors=0), none)
+        return objective, minimise(objective, np.zeros(objective.size), objective.scale(curvature), tol=tol)
 
-    before, descent = without_factors(design, settings.intercepts)
-    if settings.n_factors == 0:
+    before, descent = without_factors(design)
+    if design.n_factors == 0:
         return mapped(descent, lambda vector: _fit(before, vector, (0.0, 0.0)))
     start = before.parts(run(descent, max_iter=_SWEEPS_BEFORE).estimate)
-    counts = _counts(data) if settings.by_entries else (np.ones(n_users), np.ones(n_items))
-    of_users, of_items = settings.penalties
+    counts = _counts(data) if shrinkage.by_entries else (np.ones(n_users), np.ones(n_items))
+    of_users, of_items = shrinkage.users, shrinkage.items
     if of_users is None or of_items is None:
-        probe, found = before, start
-        if not settings.intercepts:  # what every item has is no noise, although here factors have to tell it
-            level = design._replace(items=np.column_stack([design.items, np.ones(n_items)]))
-            probe, descent = without_factors(level, True)
-            found = probe.parts(run(descent, max_iter=_SWEEPS_BEFORE).estimate)
-        noise = noise_penalty(loss(probe.scores(found))[1], data, *counts, settings.seed)
-        usual = max(settings.noise_share * noise, 1e-12)
+        probe, point = before, start
+        if not design.intercepts:  # what every item has is no noise, although here factors have to tell it
+            level = np.column_stack([design.items, np.ones(n_items)])
+            probe, descent = without_factors(design._replace(items=level, intercepts=True))
+            point = probe.parts(run(descent, max_iter=_SWEEPS_BEFORE).estimate)
+        noise = noise_penalty(loss(probe.scores(point))[1], data, *counts, seed)
+        usual = max(KERNELS[loss.kernel].noise_share * noise, 1e-12)
         of_users, of_items = (usual if value is None else value for value in (of_users, of_items))
     used = float(of_users), float(of_items)
     penalties = Penalties(used[0] * counts[0], used[1] * counts[1], *ridge)
-    objective = Objective(data, loss, design, penalties, settings.n_factors, settings.intercepts)
-    descent = minimise(objective, _start(objective, start, settings.seed), objective.scale(curvature), tol=settings.tol)
+    objective = Objective(data, loss, design, penalties)
+    descent = minimise(objective, _start(objective, start, seed), objective.scale(curvature), tol=tol)
     return mapped(descent, lambda vector: _fit(objective, vector, used))
 
 
@@ -362,13 +324,13 @@ def _fit(objective: Objective, vector: Float64Array, penalties: tuple[float, flo
 
 def _counts(data: Data) -> tuple[Float64Array, Float64Array]:
     """Entries of users and of items, weights included, as penalties count them."""
-    weights = data.entry_weights()
+    weights = data.rankings.entry_weights()
     users = np.bincount(data.user_of_entry, weights, data.rankings.n_users)
     items = np.bincount(data.items, weights, data.rankings.n_items) + _MORE_ENTRIES
     return np.maximum(users, 1e-12), np.asarray(items, np.float64)
 
 
-def _start(objective: Objective, known: Point, seed: int) -> Float64Array:
+def _start(objective: Objective, without_factors: Point, seed: int) -> Float64Array:
     """Factors drawn at random, large enough to break their symmetry and small against the scores that are learnt."""
     data, rng = objective.data, np.random.default_rng(seed)
     vector = np.zeros(objective.size)
@@ -377,6 +339,6 @@ def _start(objective: Objective, known: Point, seed: int) -> Float64Array:
     listed = np.bincount(data.items, minlength=data.rankings.n_items) > 0
     point.users[:] = 0.3 * rng.normal(size=point.users.shape) * (np.diff(data.first_of_user) > 0)[:, None]
     point.factors[:] = 0.3 * rng.normal(size=point.factors.shape) * listed[:, None]
-    for part, found in zip(point[2:], known[2:], strict=True):
-        part[:] = found
+    for part, begin in zip(point[2:], without_factors[2:], strict=True):
+        part[:] = begin
     return vector

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-import polars as pl
 
-from permrank.core.comparisons import Comparisons, comparisons
+from permrank.core.comparisons import comparisons
 from permrank.core.estimates import Learnt
 from permrank.core.fitted import Fitted
 from permrank.core.person import Person
 from permrank.core.ranker import ItemScores, OneOrderRanker
 from permrank.core.settings import MOST_SWEEPS, choice, integer, number
-from permrank.core.tie_groups import normal_samples
 from permrank.errors import EstimateError, InputError
-from permrank.families.pairwise.inference import (
-    comparisons_to_draw,
-    drawn_from,
-    evaluated_at,
-    first_log_tie,
-    likelihood_at,
-    share_of_ties,
-)
-from permrank.families.pairwise.kernels.bradley_terry import DAVIDSON, RAO_KUPPER, bradley_terry_sums
+from permrank.families.pairwise.inference import PairLikelihood, comparisons_to_draw, drawn_from
+from permrank.families.pairwise.kernels.bradley_terry import DAVIDSON, RAO_KUPPER
 from permrank.inference.existence import require_estimates, require_tie_estimate
 from permrank.inference.likelihood import Likelihood, WorthRanker
 from permrank.inference.profile import Evaluated
-from permrank.inference.standard_errors import errors_frame, require_few
 from permrank.learning.learner import Learner, mapped
-from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
+from permrank.learning.optimisers import Evaluation, Objective, minorise_maximise, newton
 from permrank.posterior.item_scores import Flat, GaussianPrior, Prior
 from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array, Int64Array
@@ -133,89 +124,75 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
         return self.max_iter or _MAX_ITER[self.method]
 
     @property
-    def _form(self) -> int:
-        return RAO_KUPPER if self.ties == "rao-kupper" else DAVIDSON
-
-    @property
     def _prior(self) -> Prior:
         return Flat() if self.prior is None else GaussianPrior(float(self.prior_scale))
 
     # Learning
 
     def _learn(self, rankings: Rankings) -> Learner[PairEstimate]:
-        met = self._comparisons(rankings)
-        share = share_of_ties(met)
-        if self.prior is None and rankings.n_items > 1:
+        likelihood, n = self._pair_likelihood(rankings), rankings.n_items
+        share = likelihood.share_of_ties
+        if self.prior is None and n > 1:
             require_estimates(rankings, ties_connect=self.ties != "ignore")
             if share > 0:
-                require_tie_estimate(met)
+                require_tie_estimate(likelihood.met)
         if share == 1.0:
             raise EstimateError("every comparison is a tie, so nothing is preferred; ties='half' takes them for draws")
-        log_tie = first_log_tie(share, self._form)
-        sums = bradley_terry_sums(*met, np.zeros(rankings.n_items), log_tie, self._form)
+        start = likelihood.equal_worths
+        sums = likelihood.sums(start)
         # One MM step from equal worths, with half a choice added to either side against infinities.
-        start = np.log((sums[:, 1] + 0.5) / (sums[:, 2] + 0.5))
-        start = np.append(start - start.mean(), [log_tie] if share > 0 else [])
-        n = rankings.n_items
+        guess = np.log((sums[:, 1] + 0.5) / (sums[:, 2] + 0.5))
+        start[:n] = guess - guess.mean()
 
         def learned(point: Float64Array) -> PairEstimate:
-            tie = float(np.exp(point[n])) if share > 0 else float(self._form == RAO_KUPPER)
+            tie = float(np.exp(point[n])) if share > 0 else float(likelihood.form == RAO_KUPPER)
             return PairEstimate(self._prior.centred(point[:n]), tie)
 
         if self.method == "mm":
-            return mapped(minorise_maximise(self._update(met), start, tol=self.tol), learned)
-        return mapped(newton(self._objective(met), start, tol=self.tol), learned)
+            return mapped(minorise_maximise(self._update(likelihood), start, tol=self.tol), learned)
+        return mapped(newton(self._objective(likelihood), start, tol=self.tol), learned)
 
-    def _comparisons(self, rankings: Rankings) -> Comparisons:
+    def _pair_likelihood(self, rankings: Rankings) -> PairLikelihood:
         met = comparisons(rankings)
-        if self.ties in ("davidson", "rao-kupper"):
-            return met
-        half = 0.5 * met.ties if self.ties == "half" else 0.0
-        return met._replace(wins=met.wins + half, losses=met.losses + half, ties=np.zeros_like(met.ties))
+        if self.ties in ("half", "ignore"):
+            half = 0.5 * met.ties if self.ties == "half" else 0.0
+            met = met._replace(wins=met.wins + half, losses=met.losses + half, ties=np.zeros_like(met.ties))
+        return PairLikelihood(met, RAO_KUPPER if self.ties == "rao-kupper" else DAVIDSON)
 
-    def _objective(self, met: Comparisons) -> Any:
-        n = met.rows.size - 1
-
+    def _objective(self, likelihood: PairLikelihood) -> Objective:
         def objective(point: Float64Array) -> Evaluation:
-            scores, log_tie = point[:n], self._log_tie(point, n)
-            if self._form == RAO_KUPPER and log_tie < 0.0:  # P(tie) would be negative
+            if not likelihood.allows(point):
                 return Evaluation(-np.inf, np.zeros_like(point), np.ones_like(point))
-            sums = bradley_terry_sums(*met, scores, log_tie, self._form)
+            (scores, _), sums = likelihood.split(point), likelihood.sums(point)
             gradient = sums[:, 1] - sums[:, 2] + self._prior.gradient(scores)
             curvature = sums[:, 2] + self._prior.curvature(scores)
-            if point.size > n:
+            if point.size > scores.size:
                 gradient, curvature = np.append(gradient, sums[:, 3].sum()), np.append(curvature, sums[:, 4].sum())
             return Evaluation(float(sums[:, 0].sum()) + self._prior.value(scores), gradient, curvature)
 
         return objective
 
-    def _update(self, met: Comparisons) -> Any:
+    def _update(self, likelihood: PairLikelihood) -> Callable[[Float64Array], tuple[Float64Array, float]]:
         """Scores by Hunter's step, then the tie parameter by its own: neither lowers the objective."""
-        n = met.rows.size - 1
-        n_ties = float(met.ties.sum()) / 2.0
+        n_ties = float(likelihood.met.ties.sum()) / 2.0
 
         def update(point: Float64Array) -> tuple[Float64Array, float]:
-            log_tie = self._log_tie(point, n)
-            sums = bradley_terry_sums(*met, point[:n], log_tie, self._form)
-            value = float(sums[:, 0].sum()) + self._prior.value(point[:n])
-            scores = self._prior.centred(self._prior.maximise(point[:n], sums[:, 1], sums[:, 2]))
+            (scores, log_tie), sums = likelihood.split(point), likelihood.sums(point)
+            value, n = float(sums[:, 0].sum()) + self._prior.value(scores), scores.size
+            better = point.copy()
+            better[:n] = self._prior.centred(self._prior.maximise(scores, sums[:, 1], sums[:, 2]))
             if point.size == n:
-                return scores, value
-            slope = float(bradley_terry_sums(*met, scores, log_tie, self._form)[:, 3].sum())
-            if self._form == DAVIDSON:  # slope = ties - expected ties
-                log_tie += math.log(n_ties / (n_ties - slope))
+                return better, value
+            slope = float(likelihood.sums(better)[:, 3].sum())
+            if likelihood.form == DAVIDSON:  # slope = ties - expected ties
+                better[n] += math.log(n_ties / (n_ties - slope))
             else:
                 # argmax of T log(θ² - 1) - S θ, where S θ_now is what the slope takes from its ties' part
                 ratio = n_ties * math.exp(log_tie) / (n_ties * (1.0 + 1.0 / math.tanh(log_tie)) - slope)
-                log_tie = math.log(ratio + math.sqrt(ratio * ratio + 1.0))
-            return np.append(scores, log_tie), value
+                better[n] = math.log(ratio + math.sqrt(ratio * ratio + 1.0))
+            return better, value
 
         return update
-
-    def _log_tie(self, point: Float64Array, n_items: int) -> float:
-        if point.size > n_items:
-            return float(point[n_items])
-        return 0.0 if self._form == RAO_KUPPER else -math.inf
 
     # What the model answers
 
@@ -241,7 +218,7 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
         d, tie = fitted.estimate.scores[first] - fitted.estimate.scores[second], fitted.estimate.tie_parameter
         with np.errstate(divide="ignore"):
             log_tie = np.log(tie)
-            if self._form == DAVIDSON:
+            if self.ties != "rao-kupper":
                 logs = np.stack((d / 2, np.full_like(d, log_tie), -d / 2))
                 return np.asarray(logs - np.logaddexp.reduce(logs))
             win, loss = -np.logaddexp(0.0, log_tie - d), -np.logaddexp(0.0, log_tie + d)
@@ -269,44 +246,18 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
         values[lengths == 2] = np.where(rankings.levels[first + 1] == 0, tied, logs[0])
         return values
 
-    def standard_errors(self) -> pl.DataFrame:
-        """All items, best first: ``rank``, ``item``, ``score``, ``standard_error`` and ``quasi_standard_error``.
-
-        From the observed information. The first belongs to the score against the mean of all scores (under a prior,
-        to the score itself); of the second (Firth and de Menezes 2004) two squares add up to about the variance of a
-        difference. Null where there is no such number.
-        """
-        fitted: Fitted[PairEstimate] = self.fitted_
-        settings = self._learnt_with
-        n, scores = len(fitted.item_ids), fitted.estimate.scores
-        covariance = settings._covariance(fitted)[:n, :n]
-        order = np.lexsort((np.arange(n), -scores))
-        frame = pl.DataFrame({"rank": np.arange(1, n + 1), "item": fitted.item_ids.take(order), "score": scores[order]})
-        return frame.join(errors_frame(fitted.rankings, covariance), on="item", how="left", maintain_order="left")
-
     def tie_standard_error(self) -> float | None:
         """Return the standard error of log ν, or log θ; None where no ties were seen."""
         fitted: Fitted[PairEstimate] = self.fitted_
-        settings = self._learnt_with
-        covariance = settings._covariance(fitted)
+        covariance = self.likelihood().covariance
         return float(np.sqrt(covariance[-1, -1])) if covariance.shape[0] > len(fitted.item_ids) else None
 
-    def _score_draws(self, fitted: Fitted[PairEstimate], person: Person, items: Int64Array) -> Float64Array:
-        return normal_samples(self._covariance(fitted)[np.ix_(items, items)])
-
-    def _covariance(self, fitted: Fitted[PairEstimate]) -> Float64Array:
-        """Of the scores, and of the logarithm of the tie parameter if there is one."""
-        require_few(len(fitted.item_ids))
-        return self._likelihood(fitted).covariance
-
     def _likelihood(self, fitted: Fitted[PairEstimate]) -> Likelihood:
-        met, learnt = self._comparisons(fitted.rankings), fitted.estimate
-        return likelihood_at(
-            fitted.rankings, met, learnt.scores, learnt.tie_parameter, self._form, self._prior, self.ties
-        )
+        learnt, likelihood = fitted.estimate, self._pair_likelihood(fitted.rankings)
+        return likelihood.at(fitted.rankings, learnt.scores, learnt.tie_parameter, self._prior, self.ties)
 
     def _evaluated(self, fitted: Fitted[PairEstimate], point: Float64Array) -> Evaluated:
-        return evaluated_at(self._comparisons(fitted.rankings), point, self._form)
+        return self._pair_likelihood(fitted.rankings).evaluated(point)
 
     def simulate(self, seed: int = 0) -> Rankings:
         """Draw the training data anew from the model: the same comparisons, each as often as before, other outcomes.
@@ -323,7 +274,7 @@ class BradleyTerry(WorthRanker, OneOrderRanker):
 
     def _check(self, fitted: Fitted[PairEstimate]) -> None:
         super()._check(fitted)
-        learnt, least = fitted.estimate, float(self._form == RAO_KUPPER)
+        learnt, least = fitted.estimate, float(self.ties == "rao-kupper")
         if not isinstance(learnt.tie_parameter, float) or learnt.tie_parameter < least:
             raise InputError(f"tie_parameter_ is {learnt.tie_parameter!r}, expected a number from {least:g}")
         if np.abs(learnt.scores).max(initial=0.0) > 1e100:

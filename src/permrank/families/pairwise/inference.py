@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,41 +26,103 @@ _BROKEN = (
 _HALVES = "a tie counts as half a win for either, which is no probability model of ties"
 
 
-def likelihood_at(
-    rankings: Rankings, met: Comparisons, scores: Float64Array, tie: float, form: int, prior: Prior, ties: str
-) -> Likelihood:
-    """The likelihood of the comparisons at the estimate; ``ties`` is their treatment in words."""
-    flat, share = isinstance(prior, Flat), share_of_ties(met)
-    log_tie = math.log(tie) if tie > 0 else -math.inf
-    null = _value(met, np.zeros_like(scores), first_log_tie(share, form), form) if flat else None
-    broken = int(rankings.lengths.max(initial=0)) > 2
-    notes = ((_BROKEN,) if broken else ()) + ((_HALVES,) if ties == "half" and rankings.has_ties else ())
-    treated = ties if rankings.has_ties else "none"
-    return Likelihood(
-        family=f"Bradley-Terry, ties={treated}" + (", lists broken into pairs" if broken else ""),
-        point=np.append(scores, [log_tie] if share > 0 else []),
-        information=information_of(met, scores, tie, form),
-        penalty=prior.curvature(scores),
-        flat=flat,
-        value=_value(met, scores, log_tie, form),
-        null=null,
-        n=float((met.wins + met.losses + met.ties).sum()) / 2.0,
-        unit="comparisons",
-        notes=notes,
-    )
+class PairLikelihood(NamedTuple):
+    """The log-likelihood of comparisons at any point: the scores and, with ties, the logarithm of their parameter.
 
+    Attributes
+    ----------
+    met : Comparisons
+    form : int
+        How ties are modelled, `DAVIDSON` or `RAO_KUPPER`.
+    """
 
-def evaluated_at(met: Comparisons, point: Float64Array, form: int) -> Evaluated:
-    """Log-likelihood, gradient and information at any scores and logarithm of the tie parameter."""
-    n = met.rows.size - 1
-    has_tie = point.size > n
-    log_tie = float(point[n]) if has_tie else 0.0 if form == RAO_KUPPER else -math.inf
-    if form == RAO_KUPPER and has_tie and log_tie <= 0.0:  # P(tie) would not be positive
-        return Evaluated(-np.inf, np.zeros_like(point), partial(np.eye, point.size))
-    sums = bradley_terry_sums(*met, point[:n], log_tie, form)
-    gradient = np.append(sums[:, 1] - sums[:, 2], [sums[:, 3].sum()] if has_tie else [])
-    information = partial(information_of, met, point[:n], math.exp(log_tie), form)
-    return Evaluated(float(sums[:, 0].sum()), gradient, information)
+    met: Comparisons
+    form: int
+
+    @property
+    def share_of_ties(self) -> float:
+        """Part of the comparisons that are ties."""
+        total = float((self.met.wins + self.met.losses + self.met.ties).sum())
+        return float(self.met.ties.sum()) / total if total > 0 else 0.0
+
+    @property
+    def equal_worths(self) -> Float64Array:
+        """The point of equal scores, with the tie parameter that has the share of ties in the data."""
+        zeros, share = np.zeros(self.met.rows.size - 1), self.share_of_ties
+        if not share > 0:
+            return zeros
+        rao_kupper = self.form == RAO_KUPPER
+        return np.append(zeros, math.log((1.0 + share if rao_kupper else 2.0 * share) / (1.0 - share)))
+
+    def split(self, point: Float64Array) -> tuple[Float64Array, float]:
+        """Scores, and the logarithm of the tie parameter, also where it is none of the parameters."""
+        n = self.met.rows.size - 1
+        unused = 0.0 if self.form == RAO_KUPPER else -math.inf
+        return point[:n], float(point[n]) if point.size > n else unused
+
+    def sums(self, point: Float64Array) -> Float64Array:
+        """`bradley_terry_sums` at the point."""
+        scores, log_tie = self.split(point)
+        return np.asarray(bradley_terry_sums(*self.met, scores, log_tie, self.form))
+
+    def allows(self, point: Float64Array) -> bool:
+        """Whether ties have a positive probability there, if they have a parameter."""
+        return self.form != RAO_KUPPER or point.size < self.met.rows.size or bool(point[-1] > 0.0)
+
+    def evaluated(self, point: Float64Array) -> Evaluated:
+        """Log-likelihood, gradient and information."""
+        if not self.allows(point):
+            return Evaluated(-np.inf, np.zeros_like(point), partial(np.eye, point.size))
+        (scores, log_tie), sums = self.split(point), self.sums(point)
+        gradient = np.append(sums[:, 1] - sums[:, 2], [sums[:, 3].sum()] if point.size > scores.size else [])
+        return Evaluated(float(sums[:, 0].sum()), gradient, partial(self.information, scores, math.exp(log_tie)))
+
+    def information(self, scores: Float64Array, tie: float) -> Float64Array:
+        """Minus the Hessian by the scores and, if there are ties, the logarithm of the tie parameter."""
+        met, n, has_ties = self.met, scores.size, bool(self.met.ties.any())
+        d = scores[met.items] - scores[met.partners]
+        if self.form == DAVIDSON:
+            # An exponential family: the covariance of (wins - losses) / 2 and ties.
+            total = met.wins + met.losses + met.ties
+            up, down = np.exp((d - np.abs(d)) / 2), np.exp((-d - np.abs(d)) / 2)
+            level = tie * np.exp(-np.abs(d) / 2)
+            both = up + down + level
+            p, q, r = up / both, down / both, level / both
+            by_score = total * (p + q - (p - q) ** 2) / 4
+            by_tie, mixed = total * r * (1.0 - r), -total * r * (p - q) / 2
+        else:
+            eta = np.log(tie)
+            a, b = 1.0 / (1.0 + np.exp(d - eta)), 1.0 / (1.0 + np.exp(-d - eta))
+            from_wins, from_losses = (met.wins + met.ties) * a * (1 - a), (met.losses + met.ties) * b * (1 - b)
+            by_score, mixed = from_wins + from_losses, from_losses - from_wins
+            by_tie = by_score + (met.ties / np.sinh(eta) ** 2 if has_ties else 0.0)
+        information = np.zeros((n + has_ties, n + has_ties))
+        information[:n, :n] = -met.matrix(by_score)
+        information[np.arange(n), np.arange(n)] = met.sums(by_score)
+        if has_ties:
+            information[n, :n] = information[:n, n] = met.sums(mixed)
+            information[n, n] = by_tie.sum() / 2  # every pair is there twice
+        return information
+
+    def at(self, rankings: Rankings, scores: Float64Array, tie: float, prior: Prior, ties: str) -> Likelihood:
+        """The likelihood of the training data at the estimate; ``ties`` is their treatment in words."""
+        flat, met = isinstance(prior, Flat), self.met
+        point = np.append(scores, [math.log(tie)] if self.share_of_ties > 0 else [])
+        broken = int(rankings.lengths.max(initial=0)) > 2
+        notes = ((_BROKEN,) if broken else ()) + ((_HALVES,) if ties == "half" and rankings.has_ties else ())
+        treated = ties if rankings.has_ties else "none"
+        return Likelihood(
+            family=f"Bradley-Terry, ties={treated}" + (", lists broken into pairs" if broken else ""),
+            point=point,
+            information=self.information(scores, tie),
+            penalty=prior.curvature(scores),
+            flat=flat,
+            value=float(self.sums(point)[:, 0].sum()),
+            null=float(self.sums(self.equal_worths)[:, 0].sum()) if flat else None,
+            n=float((met.wins + met.losses + met.ties).sum()) / 2.0,
+            unit="comparisons",
+            notes=notes,
+        )
 
 
 def drawn_from(rankings: Rankings, logs: Float64Array, keep: BoolArray, seed: int) -> Rankings:
@@ -93,48 +156,3 @@ def comparisons_to_draw(rankings: Rankings, ties: str) -> Rankings:
     if ties == "half" and rankings.has_ties:
         raise NotSupportedError("under ties='half' ties have no probability; fit with ties='davidson'")
     return repeated(rankings)
-
-
-def _value(met: Comparisons, scores: Float64Array, log_tie: float, form: int) -> float:
-    return float(bradley_terry_sums(*met, scores, log_tie, form)[:, 0].sum())
-
-
-def share_of_ties(met: Comparisons) -> float:
-    """Part of the comparisons that are ties."""
-    total = float((met.wins + met.losses + met.ties).sum())
-    return float(met.ties.sum()) / total if total > 0 else 0.0
-
-
-def first_log_tie(share: float, form: int) -> float:
-    """The tie parameter that has this share of ties between equal items."""
-    if form == RAO_KUPPER:
-        return math.log((1.0 + share) / (1.0 - share))
-    return math.log(2.0 * share / (1.0 - share)) if share > 0 else -math.inf
-
-
-def information_of(met: Comparisons, scores: Float64Array, tie: float, form: int) -> Float64Array:
-    """Minus the Hessian by the scores and, if there are ties, the logarithm of the tie parameter."""
-    n, has_ties = scores.size, bool(met.ties.any())
-    d = scores[met.items] - scores[met.partners]
-    if form == DAVIDSON:
-        # An exponential family: the covariance of (wins - losses) / 2 and ties.
-        total = met.wins + met.losses + met.ties
-        up, down = np.exp((d - np.abs(d)) / 2), np.exp((-d - np.abs(d)) / 2)
-        level = tie * np.exp(-np.abs(d) / 2)
-        both = up + down + level
-        p, q, r = up / both, down / both, level / both
-        by_score = total * (p + q - (p - q) ** 2) / 4
-        by_tie, mixed = total * r * (1.0 - r), -total * r * (p - q) / 2
-    else:
-        eta = np.log(tie)
-        a, b = 1.0 / (1.0 + np.exp(d - eta)), 1.0 / (1.0 + np.exp(-d - eta))
-        from_wins, from_losses = (met.wins + met.ties) * a * (1 - a), (met.losses + met.ties) * b * (1 - b)
-        by_score, mixed = from_wins + from_losses, from_losses - from_wins
-        by_tie = by_score + (met.ties / np.sinh(eta) ** 2 if has_ties else 0.0)
-    information = np.zeros((n + has_ties, n + has_ties))
-    information[:n, :n] = -met.matrix(by_score)
-    information[np.arange(n), np.arange(n)] = met.sums(by_score)
-    if has_ties:
-        information[n, :n] = information[:n, n] = met.sums(mixed)
-        information[n, n] = by_tie.sum() / 2  # every pair is there twice
-    return information

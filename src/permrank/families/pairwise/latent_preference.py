@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +14,7 @@ from permrank.core.person import Person
 from permrank.core.ranker import Ranker
 from permrank.core.settings import MOST_SWEEPS, integer, number, random_seed
 from permrank.errors import InputError
-from permrank.families.pairwise.latent_preference_learning import appeal, learner_of, memberships_of, problem_of
+from permrank.families.pairwise.latent_preference_learning import PairedLists, appeal, learner_of, memberships_of
 from permrank.learning.learner import Learner, mapped, run
 from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array, Int64Array, Named
@@ -104,9 +103,9 @@ class LatentPreference(Ranker):
     seed: int = random_seed(default=0, help="For the starts and the pairs that are drawn.")
 
     def _learn(self, rankings: Rankings) -> Learner[PreferenceEstimate]:
-        one = self._problem(rankings, rankings.items, np.zeros(rankings.n_items))._replace(strength=_POOLED_STRENGTH)
+        one = self._data(rankings, rankings.items, np.zeros(rankings.n_items))._replace(strength=_POOLED_STRENGTH)
         pooled = run(learner_of(one, 1, 1, self.seed, 1e-9), max_iter=200).estimate[0][0, :, 0]
-        problem = one._replace(pooled=pooled, strength=float(self.prior_strength))
+        data = one._replace(pooled=pooled, strength=float(self.prior_strength))
         weights = rankings.entry_weights()
         listed = np.bincount(rankings.items, weights, rankings.n_items).astype(np.float64)
 
@@ -114,11 +113,11 @@ class LatentPreference(Ranker):
             scores, memberships = reached
             return PreferenceEstimate(scores, memberships, pooled, np.stack([appeal(part, listed) for part in scores]))
 
-        return mapped(learner_of(problem, int(self.n_communities), int(self.n_starts), self.seed, self.tol), learned)
+        return mapped(learner_of(data, int(self.n_communities), int(self.n_starts), self.seed, self.tol), learned)
 
-    def _problem(self, rankings: Rankings, items: Array, pooled: Float64Array) -> Any:
-        settings = float(self.prior_strength), float(self.concentration), int(self.max_pairs), self.seed
-        return problem_of(rankings, items, pooled, *settings)
+    def _data(self, rankings: Rankings, items: Array, pooled: Float64Array) -> PairedLists:
+        priors = {"strength": float(self.prior_strength), "concentration": float(self.concentration)}
+        return PairedLists.of(rankings, items, pooled, self.seed, max_pairs=int(self.max_pairs), **priors)
 
     # What the model answers
 
@@ -141,8 +140,8 @@ class LatentPreference(Ranker):
     def _meet(self, fitted: Fitted[PreferenceEstimate], rankings: Rankings, **about: object) -> Named:
         """Memberships by EM, all else as it is."""
         learnt = fitted.estimate
-        problem = self._problem(rankings, fitted.aligned(rankings), learnt.pooled_scores)
-        return {"memberships": memberships_of(problem, learnt.scores)[:, 0]}
+        data = self._data(rankings, fitted.aligned(rankings), learnt.pooled_scores)
+        return {"memberships": memberships_of(data, learnt.scores)[:, 0]}
 
     def communities(self, n_items: int = 5) -> pl.DataFrame:
         """Communities of the first start, largest first: ``community``, ``size``, and ``items`` that set it apart."""

@@ -14,14 +14,12 @@ from permrank.core.fitted import Fitted
 from permrank.core.person import Person
 from permrank.core.ranker import ItemScores, LuceChoiceRanker
 from permrank.core.settings import MOST_SWEEPS, choice, integer, number, random_seed
-from permrank.core.tie_groups import normal_samples
 from permrank.errors import InputError, NotSupportedError
 from permrank.families.plackett_luce.inference import drawn_from, draws_ties, evaluated_at, likelihood_at
 from permrank.families.plackett_luce.statistics import PooledStatistics
 from permrank.inference.existence import require_estimates, require_partition_estimates
 from permrank.inference.likelihood import Likelihood, WorthRanker
 from permrank.inference.profile import Evaluated
-from permrank.inference.standard_errors import errors_frame, require_few
 from permrank.kernels.luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.learning.learner import Learner, State, Step, at_once, mapped, run, standing
 from permrank.learning.optimisers import Evaluation, minorise_maximise, newton
@@ -257,25 +255,14 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
 
     def worths(self) -> pl.DataFrame:
         """All items, best first: ``rank``, ``item``, ``score`` and ``worth`` (e^score, adding up to one)."""
-        return _worths(self.fitted_)
+        return self._table(self.fitted_)
 
-    def _score_draws(self, fitted: Fitted[PooledEstimate], person: Person, items: Int64Array) -> Float64Array:
-        require_few(fitted.estimate.scores.size)
-        return normal_samples(self._likelihood(fitted).covariance[np.ix_(items, items)])
-
-    def standard_errors(self) -> pl.DataFrame:
-        """Return `worths` with ``standard_error`` and ``quasi_standard_error`` of the scores.
-
-        The first belongs to the score as it is (against the mean of all scores under maximum likelihood).
-        The second (Firth and de Menezes 2004) serves for comparisons: the variance of a difference of two
-        scores is nearly the sum of the two squared quasi standard errors. Null where no such numbers fit, and
-        where a variance is not positive (learning stopped short of a maximum).
-        """
-        fitted: Fitted[PooledEstimate] = self.fitted_
-        settings = self._learnt_with
-        require_few(len(fitted.item_ids))
-        frame = errors_frame(fitted.rankings, settings._likelihood(fitted).covariance)
-        return _worths(fitted).join(frame, on="item", how="left", maintain_order="left")
+    def _table(self, fitted: Fitted[PooledEstimate]) -> pl.DataFrame:
+        """All items, best first: ``rank``, ``item``, ``score`` and ``worth`` (e^score, adding up to one)."""
+        frame = super()._table(fitted)
+        worth = np.exp(fitted.estimate.scores - fitted.estimate.scores.max())
+        worths = pl.DataFrame({"item": fitted.item_ids.ids, "worth": worth / worth.sum()})
+        return frame.join(worths, on="item", how="left", maintain_order="left")
 
     def _likelihood(self, fitted: Fitted[PooledEstimate]) -> Likelihood:
         prior = self._score_prior(fitted.estimate)
@@ -303,20 +290,6 @@ class PlackettLuce(WorthRanker, LuceChoiceRanker):
         super()._check(fitted)
         if self.prior == "gaussian" and fitted.estimate.prior_scale == 0.0:
             raise InputError("prior_scale_ is 0, expected the scale of the Gaussian prior")
-
-
-def _worths(fitted: Fitted[PooledEstimate]) -> pl.DataFrame:
-    scores = fitted.estimate.scores
-    worth = np.exp(scores - scores.max())
-    order = np.lexsort((np.arange(worth.size), -scores))
-    return pl.DataFrame(
-        {
-            "rank": np.arange(1, worth.size + 1),
-            "item": fitted.item_ids.take(order),
-            "score": scores[order],
-            "worth": (worth / worth.sum())[order],
-        }
-    )
 
 
 def _first_guess(rankings: Rankings) -> Float64Array:

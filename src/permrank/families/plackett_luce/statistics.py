@@ -6,9 +6,10 @@ from functools import partial
 
 import numpy as np
 
-from permrank.families.plackett_luce.kernels.pooled import NARROW, all_strict, ranking_sums, strict_sums
+from permrank.families.plackett_luce.kernels.pooled import NARROW, ranking_sums, strict_sums
 from permrank.kernels.luce.likelihood import PARTITION
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
+from permrank.ragged import new_blocks
 from permrank.rankings.rankings import Rankings
 from permrank.types import Float64Array, Int32Array, Int64Array
 
@@ -49,7 +50,7 @@ class PooledStatistics:
         self._longest = int(np.diff(indptr).max()) if n_rankings else 0
         self._ties = ties
         # Decided for all rankings: the two ways of summing round differently.
-        self._strict = ties != PARTITION and bool(all_strict(indptr, levels))
+        self._strict = ties != PARTITION and bool(new_blocks(levels, indptr).all())
 
     @classmethod
     def of(cls, rankings: Rankings, ties: int) -> PooledStatistics:

@@ -9,29 +9,20 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from permrank.core.estimates import RULE, Estimate
+from permrank.core.estimates import RULE
 from permrank.errors import InputError
 from permrank.families.thurstone.kernels.conditioning import Population
 from permrank.families.thurstone.kernels.orders import Statements, depths
 from permrank.families.thurstone.kernels.users import Rounds, move_users
 from permrank.families.thurstone.problem import statements_of
-from permrank.posterior.co_listing import user_coordinates
-from permrank.posterior.effects import NO_EFFECTS
+from permrank.learning.linear_algebra import onto
+from permrank.posterior.estimate import DrawsEstimate, Evidence
 from permrank.ragged import frozen, owners
 from permrank.randomness import stream_key
-from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array, Int32Array, Int64Array, Key, Named
 
 # Rounds that bring the chain of a new user to its posterior, and rounds averaged over after them, for every draw.
 _ROUNDS = Rounds(20, 10, 1)
-
-
-class Said(NamedTuple):
-    """Rankings of some users, their items in the numbering of the model, and features, (n_users, n), if any count."""
-
-    rankings: Rankings
-    items: Int32Array
-    features: Float64Array | None = None
 
 
 class Asked(NamedTuple):
@@ -39,10 +30,10 @@ class Asked(NamedTuple):
 
     Attributes
     ----------
-    said : Statements
+    statements : Statements
     population : Population
-    centres : float64 (n_kept, n_users, n_columns)
-        Prior means of the users.
+    centres : float64 (n_kept, n_users, n_columns + 1)
+        Prior means of the users, and deviations.
     items : int64
         Numbers of the items asked about among those of the population.
     used : int64
@@ -51,7 +42,7 @@ class Asked(NamedTuple):
         Of the slots in the partial orders.
     """
 
-    said: Statements
+    statements: Statements
     population: Population
     centres: Float64Array
     items: Int64Array
@@ -85,22 +76,20 @@ class Chains(NamedTuple):
 
     def advance(self, asked: Asked, rounds: Rounds, key: Key) -> None:
         """Some rounds of all moves, in place."""
-        move_users(asked.said, asked.population, asked.centres, rounds, key, np.uint64(0), *self)
+        move_users(asked.statements, asked.population, asked.centres, rounds, key, np.uint64(0), *self)
 
 
-@dataclass(frozen=True, eq=False)
-class ThurstoneEstimate(Estimate):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ThurstoneEstimate(DrawsEstimate):
     """Draws of items and users; see the attributes of the model.
 
     one_draw: whether all rankings of a user share their utilities. seed: of the chains of new users.
     """
 
-    item_draws: Array
     noise_variances: Array
     shares: Array
     threshold_draws: Array
     flips: Array
-    user_slopes: Array
     user_scores: Array
     item_scores: Array
     item_means: Array
@@ -109,30 +98,16 @@ class ThurstoneEstimate(Estimate):
     residuals: Array
     slot_indptr: Int64Array
     slot_items: Int32Array
-    thresholds: Float64Array
-    co_listing: Float64Array
-    item_effects: Array = field(default_factory=lambda: NO_EFFECTS)
-    pair_effects: Array = field(default_factory=lambda: NO_EFFECTS)
-    item_shares: Array = field(default_factory=lambda: NO_EFFECTS)
-    user_shares: Array = field(default_factory=lambda: NO_EFFECTS)
-    link_strength: Array = field(default_factory=lambda: NO_EFFECTS)
-    one_draw: bool = field(metadata=RULE, kw_only=True)
-    seed: int = field(metadata=RULE, kw_only=True)
+    one_draw: bool = field(metadata=RULE)
 
-    @property
-    def n_columns(self) -> int:
-        """Factors, and the users' level if there are ratings."""
-        return int(self.item_draws.shape[3]) - 1
+    def users_in_mean(self) -> Array:
+        """What users differ by from the mean of all, at the low rank: (n_users, rank)."""
+        return self.user_scores
 
-    @property
-    def n_factors(self) -> int:
-        """Factors alone."""
-        return self.n_columns - (self.thresholds.size > 0)
-
-    @property
-    def n_user_features(self) -> int:
-        """Features that prior means of users depend on."""
-        return int(self.user_slopes.shape[1] - np.shape(self.co_listing)[1])
+    def factor_bases(self) -> Array:
+        """The basis of the factors of every draw in that of the mean scores; over components, their mean."""
+        loads = np.einsum("dz,dzyk->dyk", self.shares, self.item_draws[..., : self.n_factors])
+        return np.array([onto(self.item_scores, draw, self.n_factors) for draw in loads.astype(np.float64)])
 
     # Scores of known users
 
@@ -188,22 +163,15 @@ class ThurstoneEstimate(Estimate):
 
     # Chains of users
 
-    def coordinates(self, said: Said, *, alone: bool = False) -> Float64Array:
-        """Coordinates of users by what they list, then features; ``alone``: as if every ranking were a user's."""
-        bounds = said.rankings.indptr if alone else said.rankings.indptr[said.rankings.user_indptr]
-        found = user_coordinates(np.asarray(self.co_listing, np.float64), *frozen(bounds, said.items))
-        features = np.zeros((len(found), self.n_user_features))
-        if said.features is not None and not alone:
-            features[:] = said.features
-        return np.hstack((found, features))
-
     def centres(self, coordinates: Float64Array) -> Float64Array:
         """Prior means of users with these coordinates: (n_kept, n_users, n_columns)."""
         return np.asarray(np.einsum("uj,djk->duk", coordinates, self.user_slopes.astype(np.float64)))
 
-    def asked(self, said: Said, asked: Int64Array) -> Asked:
+    def asked(self, evidence: Evidence, asked: Int64Array) -> Asked:
         """What some users say, with the draws of the items that they speak of or are asked about, renumbered."""
-        statements, _ = statements_of(said.rankings, said.items, np.asarray(self.thresholds), one_draw=self.one_draw)
+        statements = statements_of(
+            evidence.rankings, evidence.items, np.asarray(self.thresholds), one_draw=self.one_draw
+        )
         used, places = np.unique(np.concatenate((statements.slot_items, asked)), return_inverse=True)
         n_slots, depth = statements.slot_items.size, np.zeros(statements.slot_items.size, np.int64)
         statements = statements._replace(slot_items=frozen(places[:n_slots].astype(np.int32))[0])
@@ -213,13 +181,15 @@ class ThurstoneEstimate(Estimate):
         logs = np.log(np.maximum(self.shares.astype(np.float64), 1e-300))
         arrays = (self.item_draws[:, :, used], self.noise_variances[:, :, used], logs, self.threshold_draws, flips)
         population = Population(*(np.ascontiguousarray(array, np.float64) for array in arrays))
-        centres = np.ascontiguousarray(self.centres(self.coordinates(said)))
+        centres = np.insert(self.centres(self.coordinates(evidence)), self.n_columns, 1.0, axis=2)
+        if evidence.pull is not None:
+            centres[..., :-1] += evidence.pull[..., :-1]
+            centres[..., -1] = 1.0 / np.sqrt(evidence.pull[..., -1])
         return Asked(statements, population, centres, places[n_slots:].astype(np.int64), used.astype(np.int64), depth)
 
-    def chains(self, said: Said) -> tuple[Chains, Int64Array]:
-        """Chains of new users, brought to their posterior, and the items of their slots."""
-        asked = self.asked(said, np.zeros(0, np.int64))
-        statements, n_kept = asked.said, len(self.item_draws)
+    def begun(self, asked: Asked) -> Chains:
+        """Chains of users at utilities that agree with what is observed."""
+        statements, n_kept = asked.statements, len(self.item_draws)
         if is_rated(statements):
             thresholds, grades = asked.population.thresholds, statements.slot_grades
             ends = np.concatenate((thresholds[:, :1] - 1.0, thresholds, thresholds[:, -1:] + 1.0), axis=1)
@@ -228,9 +198,14 @@ class ThurstoneEstimate(Estimate):
             x = np.tile(first_utilities(asked.depth, statements.slot_indptr), (n_kept, 1))
         n_users = statements.user_indptr.size - 1
         components = np.tile((np.arange(n_kept) % self.shares.shape[1])[:, None], (1, n_users))
-        chains = Chains.at(x, components, self.n_columns)
+        return Chains.at(x, components, self.n_columns)
+
+    def chains(self, evidence: Evidence) -> tuple[Chains, Int64Array]:
+        """Chains of new users, brought to their posterior, and the items of their slots."""
+        asked = self.asked(evidence, np.zeros(0, np.int64))
+        chains = self.begun(asked)
         chains.advance(asked, _ROUNDS, stream_key(self.seed, 1))
-        return chains, asked.used[statements.slot_items]
+        return chains, asked.used[asked.statements.slot_items]
 
     def check(self, n_users: int, n_items: int) -> None:
         """Raise unless all parts fit together, and the data."""
@@ -238,8 +213,6 @@ class ThurstoneEstimate(Estimate):
         n_kept, z, _, size = (*np.shape(self.item_draws), 0, 0, 0, 0)[:4]
         n_slots, n_dimensions = np.size(self.slot_items), np.shape(self.co_listing)[-1]
         thresholds, n_slopes = np.asarray(self.thresholds), (*np.shape(self.user_slopes), 0, 0)[1]
-        if thresholds.ndim != 1 or np.any(np.diff(thresholds) <= 0):
-            raise InputError("thresholds_ is not an ascending list of ratings")
         self.check_shapes(
             item_draws=(n_kept, z, n_items, size), noise_variances=(n_kept, z, n_items), shares=(n_kept, z),
             threshold_draws=(n_kept, thresholds.size), flips=(n_kept,),
@@ -283,7 +256,7 @@ def is_rated(statements: Statements) -> bool:
 
 
 def first_utilities(depth: Array, slot_indptr: Int64Array) -> Float64Array:
-    """Normal scores by depth in the partial order of each user: utilities that agree with all that was said."""
+    """Normal scores by depth in the partial order of each user: utilities that agree with all that is observed."""
     owner = owners(slot_indptr)
     deepest = np.zeros(slot_indptr.size - 1)
     np.maximum.at(deepest, owner, depth)

@@ -6,7 +6,7 @@ In component z utilities of all n items are N(μ_z, Σ_z), with a prior that the
 
 with ν and m on a grid and κ, λ ~ Gamma(1, 1), all of them learnt. To the moves of users it is a model with n factors:
 Σ = H Hᵀ + d 1 with d half the smallest eigenvalue of Σ, so that all that is asked of the model is answered as with
-factors. Items that a user has not spoken of are drawn given the factors; then all of the above is conjugate.
+factors. Items that a user has not listed are drawn given the factors; then all of the above is conjugate.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import multigammaln
 
-from permrank.families.thurstone.sampler import Sampler
-from permrank.families.thurstone.state import State
+from permrank.families.thurstone.sampler import GibbsState, Sampler
 from permrank.randomness import stream_key
 from permrank.types import Float64Array
 
@@ -30,8 +29,8 @@ _OWN = 0.5
 class FullSampler(Sampler):
     """State of the draws; ``strengths`` of the state are ν, m, κ, λ, ``shape`` is Ω beside μ_0."""
 
-    def _start(self, n_components: int) -> State:
-        state, n = super()._start(n_components), self.problem.n_items
+    def _start(self, n_components: int) -> GibbsState:
+        state, n = super()._start(n_components), self.problem.rankings.n_items
         means, rng = state.theta[0, :, -1], np.random.default_rng(int(stream_key(int(self._key), 8)))
         theta = np.zeros((n_components, n, n + 1))
         theta[:, range(n), range(n)] = np.sqrt(1.0 - _OWN)
@@ -42,16 +41,16 @@ class FullSampler(Sampler):
         )  # fmt: skip
 
     def _draw_population(self, number: int, rng: np.random.Generator) -> None:
-        state, n = self.state, self.problem.n_items
+        state, n = self.state, self.problem.rankings.n_items
         sums = self._passes.scatter(self.population, stream_key(int(self._key), number, 3), self.people)
         omega, centre = state.shape[:, :n], state.shape[:, n]
         freedom, m, kappa, precision = state.strengths
         inverses, means = np.empty((len(sums), n, n)), np.empty((len(sums), n))
         for z, lower in enumerate(sums):
-            known = lower + np.tril(lower, -1).T
-            count, total = known[n, n], kappa * centre + known[n, :n]
+            moments = lower + np.tril(lower, -1).T
+            count, total = moments[n, n], kappa * centre + moments[n, :n]
             mean = total / (kappa + count)
-            scatter = (freedom - n - 1.0) * omega + known[:n, :n] + kappa * np.outer(centre, centre)
+            scatter = (freedom - n - 1.0) * omega + moments[:n, :n] + kappa * np.outer(centre, centre)
             scatter -= np.outer(total, mean)
             inverses[z] = wishart(rng, freedom + count, np.linalg.inv(0.5 * (scatter + scatter.T)))
             covariance = np.linalg.inv(inverses[z])
@@ -69,7 +68,7 @@ class FullSampler(Sampler):
         precision = rng.standard_gamma(_MEANS[0] + 0.5 * n) / (_MEANS[1] + 0.5 * float(centre @ centre))
         freedom = n + _chosen(rng, [sum(_log_wishart(v, n + g, (g - 1.0) * omega) for v in inverses) for g in _GRID])
         m = n + _chosen(rng, [_log_wishart(omega, n + g, (n + g) * np.eye(n)) for g in _GRID])
-        # Everything times c leaves what was said alone; the priors of Ω and μ_0 alone notice.
+        # Everything times c leaves what is observed alone; the priors of Ω and μ_0 alone notice.
         rate = 0.5 * (m * np.trace(omega) + precision * float(centre @ centre))
         c = float(np.sqrt(rng.standard_gamma(0.5 * n * (m + 1.0)) / rate))
         omega, centre, means, inverses = c**2 * omega, c * centre, c * means, inverses / c**2

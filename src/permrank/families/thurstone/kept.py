@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from permrank.families.thurstone.estimate import ThurstoneEstimate
-from permrank.families.thurstone.problem import Problem
-from permrank.families.thurstone.sampler import Sampler
-from permrank.families.thurstone.state import State
+from permrank.families.thurstone.sampler import GibbsState, Sampler
 from permrank.learning.learner import State as Kept
 from permrank.learning.linear_algebra import MeanProduct
 from permrank.posterior.effects import EFFECTS
@@ -38,7 +36,7 @@ class Mean:
         self._product = MeanProduct(n_users, n_items, min(RANK * self._size, n_items))
         self._items = np.zeros(n_items)
 
-    def add(self, state: State, users: Int64Array) -> None:
+    def add(self, state: GibbsState, users: Int64Array) -> None:
         """Add a draw, with items as they are kept."""
         items, k = state.theta.astype(np.float16).astype(np.float64), self._n_factors
         own = np.einsum("z,zy->y", state.shares, items[..., -1])
@@ -73,13 +71,13 @@ class Mean:
 class Collected:
     """Draws that are kept, and the mean of what they leave of the utilities."""
 
-    def __init__(self, problem: Problem, n_users: int, sizes: tuple[int, int], n_draws: int, rules: Named) -> None:
-        said = problem.said
-        self._users, self._rules, self._problem = problem.first_copies, rules, problem
-        first, last = said.slot_indptr[self._users], said.slot_indptr[self._users + 1]
-        self._slots = None if n_users == problem.n_users else ranges(first, last)
-        self._indptr, self._items = indptr_of(last - first), self._of_slots(said.slot_items)
-        self._sizes = n_users, problem.n_items, *sizes
+    def __init__(self, sampler: Sampler, users: Int64Array, sizes: tuple[int, int], n_draws: int, rules: Named) -> None:
+        problem, statements = sampler.problem, sampler.observed.statements
+        self._users, self._rules, self._problem = users, rules, problem
+        first, last = statements.slot_indptr[users], statements.slot_indptr[users + 1]
+        self._slots = None if users.size == problem.rankings.n_users else ranges(first, last)
+        self._indptr, self._items = indptr_of(last - first), self._of_slots(statements.slot_items)
+        self._sizes = users.size, problem.rankings.n_items, *sizes
         self._mean, self._few = Mean(*self._sizes), 4 * n_draws * self._items.size <= MOST_KEPT
         self.drawn: dict[str, list[Array]] = {name: [] for name in _DRAWN}
         self.effects: list[tuple[Array, ...]] = []
@@ -88,20 +86,20 @@ class Collected:
     def _of_slots(self, values: Array) -> Array:
         return np.asarray(values if self._slots is None else values[..., self._slots])
 
-    def parts(self, state: State) -> Named:
-        """What is kept of a state."""
+    def parts(self, sampler: Sampler, state: GibbsState) -> Named:
+        """What is kept of a state of the sampler."""
         x, components = self._of_slots(state.x), state.components[self._users]
         kept = slice(None) if self._few and self._problem.thresholds.size == 0 else slice(0)
         return {
             "item_draws": state.theta, "noise_variances": state.variances, "shares": state.shares,
-            "threshold_draws": state.thresholds, "flips": np.float64(state.flip), "user_slopes": state.user_slopes,
+            "threshold_draws": state.thresholds, "flips": np.float64(state.flip), "user_slopes": sampler.users.slopes,
             "user_components": components[kept], "utilities": x[kept],
         }  # fmt: skip
 
     def keep(self, sampler: Sampler) -> None:
         """Keep a draw."""
         state = sampler.as_kept()
-        for name, part in self.parts(state).items():
+        for name, part in self.parts(sampler, state).items():
             self.drawn[name].append(_compact(name, part))
         self._mean.add(state, self._users)
         self.effects.append(sampler.effects())
@@ -115,7 +113,7 @@ class Collected:
         parts: Named = dict(self.drawn)
         total, count, mean, effects = self.total, self.count, self._mean, self.effects
         if not self.drawn["item_draws"]:
-            parts = {name: [_compact(name, part)] for name, part in self.parts(sampler.state).items()}
+            parts = {name: [_compact(name, part)] for name, part in self.parts(sampler, sampler.state).items()}
             total, count, mean = self._of_slots(sampler.state.residuals), 1, Mean(*self._sizes)
             mean.add(sampler.state, self._users)
             effects = [sampler.effects()]
@@ -132,7 +130,7 @@ class Collected:
 
     def state(self, sampler: Sampler) -> Kept:
         """What a later run needs."""
-        like = self.parts(sampler.state)
+        like = self.parts(sampler, sampler.state)
         stacked = {
             f"kept_{name}": np.array(draws, _compact(name, like[name]).dtype).reshape(len(draws), *np.shape(like[name]))
             for name, draws in self.drawn.items()

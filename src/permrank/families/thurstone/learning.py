@@ -12,12 +12,12 @@ from permrank.errors import InputError
 from permrank.families.thurstone.estimate import ThurstoneEstimate
 from permrank.families.thurstone.full import FullSampler
 from permrank.families.thurstone.kept import MOST_KEPT, RANK, Collected
-from permrank.families.thurstone.problem import Problem, coordinates_of
+from permrank.families.thurstone.problem import Observations, problem_of
 from permrank.families.thurstone.sampler import Sampler
-from permrank.families.thurstone.state import State
 from permrank.learning.learner import Learner, Step, standing
 from permrank.learning.learner import State as Kept
 from permrank.learning.linear_algebra import unthreaded
+from permrank.posterior.co_listing import co_listing_coordinates
 from permrank.posterior.known import Known
 from permrank.posterior.problem import thresholds_of
 from permrank.randomness import stream_key
@@ -43,18 +43,20 @@ class Begun(NamedTuple):
     estimate: ThurstoneEstimate
     indices: Int64Array
 
-    def state(self, state: State) -> State:
-        """A state that begins at the last draw, as far as it fits."""
+    def apply(self, sampler: Sampler) -> None:
+        """Let a sampler begin at the last draw, as far as it fits."""
+        state = sampler.state
         theta, variances = state.theta.copy(), state.variances.copy()
         last, own = self.estimate.item_draws[-1], self.estimate.noise_variances[-1]
         theta[:, self.indices, -1] = last[..., -1]
         if last.shape[2] == theta.shape[2]:
             theta[:, self.indices], variances[:, self.indices] = last, own
         shares, thresholds = self.estimate.shares[-1], self.estimate.threshold_draws[-1]
-        return state._replace(
+        sampler.state = state._replace(
             theta=theta, variances=variances, shares=np.maximum(shares.astype(np.float64), 1e-300),
             thresholds=thresholds.astype(np.float64) if thresholds.size else state.thresholds,
         )  # fmt: skip
+        sampler.items.hold(sampler.items.flat(theta), sampler.items.slopes)
 
 
 def learner_of(
@@ -65,11 +67,10 @@ def learner_of(
     if begun is not None and thresholds.size:
         thresholds = begun.estimate.thresholds
     full, seed = is_full(settings, rankings, thresholds), settings.seed
-    table = coordinates_of(rankings, seed, wanted=settings.co_listing and not full)
-    known = Known.of(rankings)._replace(graph=None)  # links are not learnt from
-    problem = Problem.of(
-        rankings, one_draw=settings.one_draw, thresholds=thresholds, co_listing=table, popularity=True, known=known
-    )
+    listed = settings.co_listing and not full
+    table = co_listing_coordinates(rankings, seed) if listed else np.zeros((rankings.n_items, 0))
+    problem, first = problem_of(rankings, thresholds, table, Known.of(rankings))
+    observed = Observations.of(problem, one_draw=settings.one_draw)
     kind = FullSampler if full else Sampler
     n_components = begun.estimate.shares.shape[1] if begun else settings.n_components
     n_components = n_components or usual_components(rankings, full=full)
@@ -77,13 +78,13 @@ def learner_of(
 
     def sampler() -> Sampler:
         key = stream_key(seed) if begun is None else stream_key(seed, 1)
-        made = kind(problem, *sizes, settings.item_noise, key)
+        made = kind(problem, observed, *sizes, settings.item_noise, key)
         if begun is not None:
-            made.state = begun.state(made.state)
+            begun.apply(made)
         return made
 
     wanted = kept_sweeps(n_sweeps, settings.n_draws)
-    return draw_posterior(problem, rankings.n_users, sampler, sizes, wanted, settings._rules())
+    return draw_posterior(sampler, first, rankings.n_items, sizes, wanted, settings._rules())
 
 
 def is_full(settings: FactoredThurstone, rankings: Rankings, thresholds: Float64Array) -> bool:
@@ -95,7 +96,7 @@ def is_full(settings: FactoredThurstone, rankings: Rankings, thresholds: Float64
         return settings.covariance == "auto" and small
     for wrong, what in (
         (thresholds.size > 0, "thresholds of ratings; take rating_thresholds=False"),
-        (featured, "features of items or users; leave these out: with_features(items=False, users=False)"),
+        (featured, "features or links; leave these out: with_features(items=False, users=False), with_links(False)"),
         (fresh, "fresh noise for every ranking; take one_draw=True"),
         (rankings.n_items > _MOST_FULL, f"{rankings.n_items:,} items, more than {_MOST_FULL}"),
     ):
@@ -105,9 +106,8 @@ def is_full(settings: FactoredThurstone, rankings: Rankings, thresholds: Float64
 
 
 def has_features(rankings: Rankings) -> bool:
-    """Whether there are features to learn from."""
-    known = Known.of(rankings)
-    return bool(known.items.shape[1] or known.users.shape[1])
+    """Whether there are features or links to learn from."""
+    return not Known.of(rankings).is_nothing
 
 
 def usual_sweeps(rankings: Rankings) -> int:
@@ -131,17 +131,20 @@ def kept_sweeps(n_sweeps: int, n_draws: int) -> list[int]:
 
 
 def draw_posterior(
-    problem: Problem,
-    n_users: int,
     make: Callable[[], Sampler],
+    users: Int64Array,
+    n_items: int,
     sizes: tuple[int, int],
     wanted: list[int],
     rules: Named,
 ) -> Learner[ThurstoneEstimate]:
-    """Sweeps of a sampler; the wanted ones are kept. sizes: numbers of factors and of components."""
+    """Sweeps of a sampler; the wanted ones are kept.
+
+    users: row of every user of the data among those of the sampler; sizes: numbers of factors and of components.
+    """
     n_factors, n_components = sizes
-    n_numbers = len(wanted) * n_components * problem.n_items * (n_factors + 3)
-    n_numbers += 2 * RANK * n_users * n_components * (n_factors + 1)
+    n_numbers = len(wanted) * n_components * n_items * (n_factors + 3)
+    n_numbers += 2 * RANK * users.size * n_components * (n_factors + 1)
     require_memory(
         2 * 4 * n_numbers + MOST_KEPT, f"{len(wanted)} draws of {n_factors} factors",
         "take fewer draws (n_draws) or factors (n_factors)",
@@ -149,9 +152,9 @@ def draw_posterior(
 
     def steps(kept: Kept | None) -> Iterator[Step[ThurstoneEstimate]]:
         sampler, n_sweeps = make(), wanted[-1] + 1
-        collected, done = Collected(problem, n_users, sizes, len(wanted), rules), 0
+        collected, done = Collected(sampler, users, sizes, len(wanted), rules), 0
         if kept:
-            sampler.state = State(**{name: kept[name] for name in State._fields})
+            sampler.go_on(kept)
             collected.resume(kept)
             done = kept["done"]
 
@@ -159,7 +162,7 @@ def draw_posterior(
             return collected.estimate(sampler)
 
         def state() -> Kept:
-            return {**sampler.state._asdict(), **collected.state(sampler), "done": done}
+            return {**sampler.position(), **collected.state(sampler), "done": done}
 
         def look(now: Sampler) -> None:
             if sweep in wanted:

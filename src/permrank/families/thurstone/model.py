@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import copy
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import polars as pl
@@ -28,22 +29,17 @@ from permrank.core.settings import (
     integer,
     random_seed,
 )
-from permrank.errors import InputError
-from permrank.families.factored.side_information import effects
-from permrank.families.thurstone import answers, questions
-from permrank.families.thurstone.estimate import Chains, Said, ThurstoneEstimate
-from permrank.families.thurstone.law import NormalUtilities
-from permrank.families.thurstone.learning import Begun, has_features, learner_of, usual_sweeps
-from permrank.families.thurstone.likelihood import log_likelihoods
-from permrank.families.thurstone.side_information import (
-    chains_of,
-    features_of_new,
-    said_by_person,
-    said_by_users,
-    state_of,
-)
+from permrank.errors import InputError, NotSupportedError
+from permrank.families.thurstone import answers
+from permrank.families.thurstone.estimate import Chains, ThurstoneEstimate
+from permrank.families.thurstone.law import NormalUtilities, log_likelihoods
+from permrank.families.thurstone.learning import Begun, is_full, learner_of, usual_sweeps
+from permrank.families.thurstone.new_items import ThurstoneItems
 from permrank.learning.learner import Learner
+from permrank.posterior.estimate import Evidence
 from permrank.posterior.known import Known
+from permrank.posterior.new_items import with_item
+from permrank.posterior.side_information import effects, evidence_of, evidence_of_new, evidence_of_users
 from permrank.ragged import ranges
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
@@ -92,8 +88,8 @@ class FactoredThurstone(Ranker):
     co_listing_, user_slopes_ : float64 (n_items, n_dimensions), float32 (n_kept, n_dimensions + n_features, n_columns)
         Coordinates of the items by what is listed together, and how the prior means of users depend on them, and on
         features of users.
-    item_effects_, pair_effects_, item_shares_, user_shares_ : float32
-        Draws of what features are worth, where there are any: see `effects`. Links are not learnt from.
+    item_effects_, pair_effects_, item_shares_, user_shares_, link_strength_ : float32
+        Draws of what features and links are worth, where there are any: see `effects`.
 
     Examples
     --------
@@ -145,8 +141,8 @@ class FactoredThurstone(Ranker):
         default="auto",
         values=("auto", "factors", "full"),
         help=(
-            '"full" is any covariance matrix of the items, for orders of up to 200 items without features; "auto" '
-            "takes it up to 50."
+            '"full" is any covariance matrix of the items, for orders of up to 200 items without features or links; '
+            '"auto" takes it up to 50.'
         ),
     )
     one_draw: bool = flag(
@@ -197,13 +193,13 @@ class FactoredThurstone(Ranker):
         return {"one_draw": bool(self.one_draw), "seed": int(self.seed)}
 
     def _learns_from(self, rankings: Rankings) -> frozenset[str]:
-        return frozenset(KINDS[:2])
+        return frozenset(KINDS)
 
     def _prepared(self, rankings: Rankings) -> Rankings:
-        return with_featured(rankings) if has_features(rankings) else rankings
+        return with_featured(rankings)
 
     def _started_from(self, rankings: Rankings) -> str:
-        return Known.of(rankings).digest() if has_features(rankings) else "nothing"
+        return Known.of(rankings).digest()
 
     def _sweeps(self, rankings: Rankings) -> int:
         return self.max_iter or usual_sweeps(rankings)
@@ -254,6 +250,38 @@ class FactoredThurstone(Ranker):
         self.fitted_ = learnt_by(job, callback, verbose, checkpoint)
         return self
 
+    def fold_in_item(
+        self, item: str | int, *, features: Mapping[str, Any] | None = None, rankings: Rankings | None = None
+    ) -> Self:
+        """A model that knows one item more, without retraining; users and other items stay as they are.
+
+        Not with a full covariance matrix, which a new item would change for all others.
+
+        Parameters
+        ----------
+        item, features, rankings
+            As in `FactoredPlackettLuce.fold_in_item`.
+
+        Examples
+        --------
+        >>> import permrank as pr
+        >>> lists = {"ann": ["a", "b", "c"], "bob": ["c", "b", "a"], "cat": ["a", "c", "b"]}
+        >>> model = pr.FactoredThurstone(2, covariance="factors", max_iter=60).fit(pr.Rankings.from_lists(lists))
+        >>> more = model.fold_in_item("d", rankings=pr.Rankings.from_lists({"ann": ["d", "a"], "bob": ["d", "c"]}))
+        >>> more.prefers("cat", "d", "b") > 0.5
+        True
+        """
+        made = copy.copy(self)
+        fitted: Fitted[ThurstoneEstimate] = self.fitted_
+        settings = cast("FactoredThurstone", fitted.settings)
+        if is_full(settings, fitted.rankings, fitted.estimate.thresholds):
+            raise NotSupportedError(
+                "fold_in_item() needs covariance='factors'; this model has a full covariance matrix, which a new item "
+                "would change for all others"
+            )
+        made.fitted_ = with_item(fitted, item, features, rankings, ThurstoneItems(fitted))
+        return made
+
     # Scores: means of utilities
 
     def _scores(self, fitted: Fitted[ThurstoneEstimate], person: Person, items: Int64Array) -> Float64Array:
@@ -262,9 +290,9 @@ class FactoredThurstone(Ranker):
             return estimate.score_pairs(np.full(items.size, person.index), items)
         scores = estimate.scores(items, state["means"], state["components"].astype(np.int64))
         if self.one_draw:
-            said = np.zeros(len(fitted.item_ids))
-            said[state["slot_items"].astype(np.int64)] = state["residuals"]
-            scores += said[items]
+            own = np.zeros(len(fitted.item_ids))
+            own[state["slot_items"].astype(np.int64)] = state["residuals"]
+            scores += own[items]
         return scores
 
     def _score_pairs(self, fitted: Fitted[ThurstoneEstimate], who: Int64Array, what: Int64Array) -> Float64Array:
@@ -274,9 +302,10 @@ class FactoredThurstone(Ranker):
 
     def _meet(self, fitted: Fitted[ThurstoneEstimate], rankings: Rankings, **about: Any) -> Named:
         """The items stay as they are; the chain of a user runs once for every kept draw of them."""
-        known = features_of_new(fitted, about)
-        said = Said(rankings, fitted.aligned(rankings), known.get("features"))
-        return state_of(fitted.estimate, said) | known
+        evidence = evidence_of_new(fitted, rankings, **about)
+        known = {"features": evidence.features, "pull": evidence.pull}
+        state = answers.state_of(fitted.estimate, evidence)
+        return state | {name: part for name, part in known.items() if part is not None}
 
     def _featured_items(self, fitted: Fitted[ThurstoneEstimate]) -> Int64Array:
         data = fitted.rankings
@@ -285,7 +314,7 @@ class FactoredThurstone(Ranker):
         return np.flatnonzero(np.bincount(data.items, minlength=data.n_items) == 0)
 
     def effects(self, level: float = 0.9) -> pl.DataFrame:
-        """What features are worth, with intervals: as `FactoredPlackettLuce.effects`, in deviations of the noise.
+        """What features and links are worth: as `FactoredPlackettLuce.effects`, in deviations of the noise.
 
         Parameters
         ----------
@@ -313,23 +342,23 @@ class FactoredThurstone(Ranker):
         for begin in range(0, users.size, max(size, 1)):
             part, count = users[begin : begin + size], n_pairs[begin : begin + size]
             rows = order[n_pairs[:begin].sum() :][: count.sum()]
-            said = said_by_users(fitted, part)
+            evidence = evidence_of_users(fitted, part)
             if len(estimate.utilities):
                 slots = ranges(estimate.slot_indptr[part], estimate.slot_indptr[part + 1])
                 chains = Chains.at(estimate.utilities[:, slots], estimate.user_components[:, part], estimate.n_columns)
             else:
-                chains = estimate.chains(said)[0]
+                chains = estimate.chains(evidence)[0]
             pairs = np.column_stack((first, second))[rows]
-            told[rows] = answers.pairs_of_users(estimate, said, chains, pairs, count)
+            told[rows] = answers.pairs_of_users(estimate, evidence, chains, pairs, count)
         return np.where(first == second, 0.5, np.clip(told, _SURE, 1.0 - _SURE))
 
     def _law(self, fitted: Fitted[ThurstoneEstimate], person: Person, items: Int64Array) -> RankingDistribution:
-        said, estimate = said_by_person(fitted, person), fitted.estimate
-        chains = chains_of(fitted, person, said)
+        evidence, estimate = evidence_of(fitted, person), fitted.estimate
+        chains = answers.chains_of(fitted, person, evidence)
         if items.size != 2:
-            return NormalUtilities(*answers.utilities(estimate, said, chains, items))
+            return NormalUtilities(*answers.utilities(estimate, evidence, chains, items))
         # Of two items one probability under each draw says it all: as a difference of normal utilities.
-        told = answers.pair_draws(estimate, estimate.asked(said, items), chains, np.array([0, 1]), answers.N_ROUNDS)
+        told = answers.pair_draws(estimate, estimate.asked(evidence, items), chains, np.array([0, 1]), answers.N_ROUNDS)
         means = np.column_stack((ndtri(np.clip(told[:, 0], _SURE, 1.0 - _SURE)), np.zeros(len(told))))
         return NormalUtilities(means, np.full(means.shape, np.sqrt(0.5)))
 
@@ -353,8 +382,8 @@ class FactoredThurstone(Ranker):
         """
         fitted: Fitted[ThurstoneEstimate] = self.fitted_
         require_above("error", error, 0.0)
-        said = Said(require_rankings(rankings), fitted.aligned(rankings))
-        return log_likelihoods(fitted.estimate, said, float(error))
+        evidence = Evidence(require_rankings(rankings), fitted.aligned(rankings))
+        return log_likelihoods(fitted.estimate, evidence, float(error))
 
     # Which question next
 
@@ -392,9 +421,9 @@ class FactoredThurstone(Ranker):
         require_int("n", n, 1)
         if items.size < 2:
             raise InputError(f"{items.size} candidates; a question is about two, so give at least two")
-        said = said_by_person(fitted, person)
-        chains = chains_of(fitted, person, said)
-        return questions.next_pairs(fitted.estimate, said, chains, items, int(n), fitted.item_ids)
+        evidence = evidence_of(fitted, person)
+        chains = answers.chains_of(fitted, person, evidence)
+        return answers.next_pairs(fitted.estimate, evidence, chains, items, int(n), fitted.item_ids)
 
     @staticmethod
     def information(utilities: Float64Array, pairs: Int64Array | None = None) -> Float64Array:
@@ -406,7 +435,7 @@ class FactoredThurstone(Ranker):
         pairs : int (n_pairs, 2), optional
             All by default, as `numpy.triu_indices` has them.
         """
-        return questions.information(utilities, pairs)
+        return answers.information(utilities, pairs)
 
     def sure(self, user: object, k: int = 1, items: Iterable[object] | None = None) -> float:
         """Return the probability that the present order of the best k of the items, all by default, is right.
@@ -417,8 +446,10 @@ class FactoredThurstone(Ranker):
         person, chosen = fitted.person(user), fitted.items(items)
         require_int("k", k, 1)
         order = np.lexsort((chosen, -fitted.scores(person, chosen)))
-        said = said_by_person(fitted, person)
-        return questions.certainty(fitted.estimate, said, chains_of(fitted, person, said), chosen, order[: int(k)])
+        evidence = evidence_of(fitted, person)
+        return answers.certainty(
+            fitted.estimate, evidence, answers.chains_of(fitted, person, evidence), chosen, order[: int(k)]
+        )
 
     # Likeness
 

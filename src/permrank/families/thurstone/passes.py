@@ -20,17 +20,16 @@ from permrank.families.thurstone.kernels.orders import Statements
 from permrank.families.thurstone.kernels.users import Rounds, move_users
 from permrank.kernels.lists import Lists
 from permrank.learning.shards import Shard, blocks_by_entries, gathered, n_blocks_of, shards_of
-from permrank.posterior.kernels.arguments import NOTHING_KEPT, Entries, Items, Noise
+from permrank.posterior.kernels.arguments import NO_MEANS, Entries, Items, Noise
 from permrank.posterior.kernels.items import item_steps, item_sums, steps_from_sums
-from permrank.ragged import frozen, owners
-from permrank.rankings.item_view import entries_by_item
+from permrank.ragged import entries_by_item, frozen, owners
 from permrank.types import Array, Float64Array, Int64Array, Key
 
 # Adding up a block must cost little beside its slots: 32 slots of an item for each, but never below 4 blocks.
 _SLOTS_OF_AN_ITEM, _FEWEST_BLOCKS = 32, 4
 
 
-class Part(NamedTuple):
+class SlotShard(NamedTuple):
     """A shard of users: what they say, and their slots.
 
     Attributes
@@ -52,7 +51,7 @@ class Part(NamedTuple):
         return self.slots.spans
 
     @property
-    def said(self) -> Statements:
+    def statements(self) -> Statements:
         """What its users say."""
         arrays = (*self.entries.indptrs, *self.entries.data, *self.slots.indptrs, *self.slots.data)
         return Statements._make((*arrays, self.one_draw))
@@ -99,67 +98,69 @@ class BySlot:
 
 
 def _moved(
-    population: Population, rounds: Rounds, key: Key, part: Part, centres: Float64Array, components: Int64Array,
+    population: Population, rounds: Rounds, key: Key, part: SlotShard, centres: Float64Array, components: Int64Array,
     draws: Float64Array, means: Float64Array, x: Float64Array,
 ) -> tuple[Array, ...]:  # fmt: skip
     before, residuals = np.uint64(part.spans[0].start), np.empty((1, x.size))
     arrays = (array[None] for array in (x, components, draws, means))
-    values = move_users(part.said, population, centres[None], rounds, key, before, *arrays, residuals)
+    values = move_users(part.statements, population, centres[None], rounds, key, before, *arrays, residuals)
     return values[0], x, components, draws, means, residuals[0]
 
 
 def _rated(
-    population: Population, key: Key, part: Part, components: Int64Array, draws: Float64Array, x: Float64Array
+    population: Population, key: Key, part: SlotShard, components: Int64Array, draws: Float64Array, x: Float64Array
 ) -> tuple[Array, ...]:
-    draw_rated(part.said, population, components, draws, key, np.uint64(part.spans[0].start), x)
+    draw_rated(part.statements, population, components, draws, key, np.uint64(part.spans[0].start), x)
     return (x,)
 
 
 def _terms(
-    population: Population, z: int, part: Part, components: Int64Array, draws: Float64Array, x: Float64Array
+    population: Population, z: int, part: SlotShard, components: Int64Array, draws: Float64Array, x: Float64Array
 ) -> tuple[Array, ...]:
-    return slot_terms(part.said, population.theta[0, z], population.variances[0, z], components, z, draws, x)  # type: ignore[no-any-return]
+    return slot_terms(part.statements, population.theta[0, z], population.variances[0, z], components, z, draws, x)  # type: ignore[no-any-return]
 
 
 def _summed(
-    population: Population, z: int, part: Part, components: Int64Array, draws: Float64Array, x: Float64Array
+    population: Population, z: int, part: SlotShard, components: Int64Array, draws: Float64Array, x: Float64Array
 ) -> tuple[Array, ...]:
     entries = Entries(*_terms(population, z, part, components, draws, x))
     return (item_sums(part.slots.bounds, part.lists, draws, entries, population.theta.shape[2]),)
 
 
 def _squares(
-    theta: Float64Array, part: Part, components: Int64Array, draws: Float64Array, x: Float64Array
+    theta: Float64Array, part: SlotShard, components: Int64Array, draws: Float64Array, x: Float64Array
 ) -> tuple[Array, ...]:
-    return (squares_by_item(part.slots.bounds, part.said, theta, components, draws, x),)
+    return (squares_by_item(part.slots.bounds, part.statements, theta, components, draws, x),)
 
 
 def _at_thresholds(
-    population: Population, thresholds: Float64Array, part: Part, components: Int64Array, draws: Float64Array
+    population: Population, thresholds: Float64Array, part: SlotShard, components: Int64Array, draws: Float64Array
 ) -> tuple[Array, ...]:
-    return (threshold_sums(part.slots.bounds, part.said, population, components, draws, thresholds),)
+    return (threshold_sums(part.slots.bounds, part.statements, population, components, draws, thresholds),)
 
 
 def _scattered(
-    population: Population, key: Key, part: Part, components: Int64Array, draws: Float64Array, x: Float64Array
+    population: Population, key: Key, part: SlotShard, components: Int64Array, draws: Float64Array, x: Float64Array
 ) -> tuple[Array, ...]:
     before = np.uint64(part.spans[0].start)
-    return (completed_scatter(part.slots.bounds, part.said, population, components, draws, key, before, x),)
+    return (completed_scatter(part.slots.bounds, part.statements, population, components, draws, key, before, x),)
 
 
-class Passes:
+class UtilityPasses:
     """All passes over what a problem's users say; the bits are the same for any number of shards."""
 
-    def __init__(self, said: Statements, n_items: int) -> None:
-        n_users, n_slots = said.slot_indptr.size - 1, said.slot_items.size
+    def __init__(self, statements: Statements, n_items: int) -> None:
+        n_users, n_slots = statements.slot_indptr.size - 1, statements.slot_items.size
         allowed = n_slots // max(1, _SLOTS_OF_AN_ITEM * n_items)
-        bounds = blocks_by_entries(said.slot_indptr, n_blocks_of(n_users, allowed, fewest=_FEWEST_BLOCKS))
-        self._bounds, self._indptr = bounds, said.slot_indptr
-        entries = shards_of(bounds, (said.user_indptr, said.indptr), ((), (), (said.levels, said.entry_slots)))
-        slots = shards_of(bounds, (said.slot_indptr,), ((), (said.slot_items, said.slot_grades)))
-        self._parts = [Part(*both, bool(said.one_draw)) for both in zip(entries, slots, strict=True)]
-        self._view = entries_by_item(said.slot_items, n_items)
-        self._owner = owners(said.slot_indptr, np.int32)[self._view.entries]
+        bounds = blocks_by_entries(statements.slot_indptr, n_blocks_of(n_users, allowed, fewest=_FEWEST_BLOCKS))
+        self._bounds, self._indptr = bounds, statements.slot_indptr
+        entries = shards_of(
+            bounds, (statements.user_indptr, statements.indptr), ((), (), (statements.levels, statements.entry_slots))
+        )
+        slots = shards_of(bounds, (statements.slot_indptr,), ((), (statements.slot_items, statements.slot_grades)))
+        self._parts = [SlotShard(*both, bool(statements.one_draw)) for both in zip(entries, slots, strict=True)]
+        self._view = entries_by_item(statements.slot_items, n_items)
+        self._owner = owners(statements.slot_indptr, np.int32)[self._view.entries]
 
     def _gather(self, function: Callable[..., tuple[Array, ...]], *of_users: Array, x: Float64Array) -> tuple[Any, ...]:
         return gathered(function, self._parts, *of_users, BySlot(x, self._indptr))
@@ -184,10 +185,10 @@ class Passes:
         if len(self._parts) > 1:
             job = partial(_summed, population, z)
             (by_block,) = self._gather(job, people.components, people.draws, x=people.x)
-            return np.asarray(steps_from_sums(by_block, given, noise, NOTHING_KEPT))
+            return np.asarray(steps_from_sums(by_block, given, noise, NO_MEANS))
         found = Entries(*_terms(population, z, self._parts[0], people.components, people.draws, people.x))
         given_users = self._bounds, self._view, self._owner, people.draws
-        return np.asarray(item_steps(*given_users, given, found, noise, NOTHING_KEPT))
+        return np.asarray(item_steps(*given_users, given, found, noise, NO_MEANS))
 
     def squares(self, theta: Float64Array, people: People) -> Float64Array:
         """Σ ε² and number of slots of every item, (n_components, n_items, 2)."""

@@ -123,10 +123,10 @@ def load(name: str, **options: Any) -> Rankings:
     refuse_after_fork()
     entry = _entry(name)
     if name == "simulated":
-        known = inspect.signature(simulated).parameters
+        parameters = inspect.signature(simulated).parameters
         for option in options:
-            if option not in known:
-                raise InputError(f"data set 'simulated' has no option {option!r}; it takes {', '.join(known)}")
+            if option not in parameters:
+                raise InputError(f"data set 'simulated' has no option {option!r}; it takes {', '.join(parameters)}")
         return simulated(**options).rankings
     part = _part(name, entry, options)
     path, is_new = _locate(name, entry)
@@ -148,14 +148,14 @@ def load(name: str, **options: Any) -> Rankings:
 
 def _part(name: str, entry: Entry, options: Named) -> str | None:
     """The part of the archive that the name and its options mean."""
-    known = list(entry.counts or {})
+    parts = list(entry.counts or {})
     part: str | None = {"sushi": "b", "sushi-10": "a"}.get(name)
     if name == "apa":
         part = "complete" if options.pop("complete", True) else "all"
-    elif "train" in known:
+    elif "train" in parts:
         part = options.pop("part", "train")
-        if part not in known:
-            raise InputError(f"part={part!r}, expected one of {', '.join(map(repr, known))}")
+        if part not in parts:
+            raise InputError(f"part={part!r}, expected one of {', '.join(map(repr, parts))}")
     if options:
         raise InputError(f"data set {name!r} has no option {next(iter(options))!r}")
     return part
@@ -206,7 +206,7 @@ def _fetch(name: str, entry: Entry, folders: list[Path]) -> Path:
     import pooch
 
     try:
-        found = pooch.retrieve(
+        file = pooch.retrieve(
             entry.address,
             known_hash=f"sha256:{entry.sha256}" if entry.sha256 else None,
             fname=entry.file,
@@ -219,14 +219,14 @@ def _fetch(name: str, entry: Entry, folders: list[Path]) -> Path:
             f"cannot fetch {entry.file} for the data set {name} ({reason[:100]}): "
             f"download it from {entry.address} yourself and {put}"
         ) from None
-    return Path(found)
+    return Path(file)
 
 
 def _check_content(rankings: Rankings, entry: Entry, part: str, *, trusted: bool) -> None:
     """Compare counts, whose message says most, and then everything: ids, orders, ties, ratings and weights."""
     expected = (entry.counts or {})[part]
-    found = (rankings.n_users, rankings.n_items, rankings.n_entries, float(rankings.weights.sum()))
-    for what, value, right in zip(("users", "items", "entries", "total weight"), found, expected, strict=True):
+    counts = (rankings.n_users, rankings.n_items, rankings.n_entries, float(rankings.weights.sum()))
+    for what, value, right in zip(("users", "items", "entries", "total weight"), counts, expected, strict=True):
         if value != right:
             raise DataError(f"{what}: {value:.12g}, expected {right:.12g}")
     wanted = (entry.fingerprints or {}).get(part)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from permrank.checks import require_int, require_nonnegative
 from permrank.errors import InputError
 from permrank.ragged import indptr_of, owners, positions
 from permrank.randomness import Seed, generator
@@ -146,7 +146,13 @@ def simulated(
     >>> rankings.n_users, rankings.n_items, truth.scores([0, 1]).shape
     (50, 12, (2, 12))
     """
-    low, high = _checked(n_users, n_items, n_communities, n_factors, list_length, noise, ties, separation, choice)
+    counts = {"n_users": (n_users, 1), "n_items": (n_items, 1), "n_communities": (n_communities, 1)}
+    counts |= {"n_factors": (n_factors, 0), "ties": (1 if ties is None else ties, 1)}
+    for name, (count, least) in counts.items():
+        require_int(name, count, least)
+    for name, real in (("noise", noise), ("separation", separation), ("choice", choice)):
+        require_nonnegative(name, real)
+    low, high = _lengths(list_length, n_items)
     rng = generator(seed)
     truth = Truth(
         popularity=rng.normal(size=n_items),
@@ -186,26 +192,8 @@ def simulated(
     return Simulated(rankings, truth)
 
 
-def _checked(
-    n_users: int,
-    n_items: int,
-    n_communities: int,
-    n_factors: int,
-    list_length: int | tuple[int, int],
-    noise: float,
-    ties: int | None,
-    separation: float,
-    choice: float,
-) -> tuple[int, int]:
-    """Refuse sizes that make no sense; return the shortest and the longest list."""
-    counts = {"n_users": (n_users, 1), "n_items": (n_items, 1), "n_communities": (n_communities, 1)}
-    counts |= {"n_factors": (n_factors, 0)} | ({} if ties is None else {"ties": (ties, 1)})
-    for name, (value, least) in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise InputError(f"{name}={value!r}, expected a whole number of at least {least}")
-    for name, real in (("noise", noise), ("separation", separation), ("choice", choice)):
-        if isinstance(real, bool) or not isinstance(real, numbers.Real) or not 0.0 <= real < np.inf:
-            raise InputError(f"{name}={real!r}, expected a number of at least 0")
+def _lengths(list_length: int | tuple[int, int], n_items: int) -> tuple[int, int]:
+    """The shortest and the longest list."""
     try:
         low, high = (list_length, list_length) if isinstance(list_length, int) else map(int, list_length)
     except (TypeError, ValueError) as error:

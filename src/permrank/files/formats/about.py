@@ -63,7 +63,7 @@ LINK_FILES = ("trust.txt", "friends.csv", "links.csv")
 def with_about(
     rankings: Rankings, items: object, users: object, links: object = None, *, features: bool = False
 ) -> Rankings:
-    """Rankings with what frames or files say about their items and users; None says nothing.
+    """Rankings with attributes and links from frames or files; None adds nothing.
 
     Models learn from links that are given; from attributes if ``features`` says so. A number in the place of links,
     also as text, links everybody with so many users of like attributes.
@@ -83,7 +83,7 @@ def with_about(
 def _added(
     given: object, parse: Callable[[bytes, str, str], pl.DataFrame], add: Callable[[object], Rankings]
 ) -> Rankings:
-    """Rankings with what a frame or a file says; ``parse`` makes a frame of the content of a text file."""
+    """Rankings with the rows of a frame or a file; ``parse`` makes a frame of the content of a text file."""
     if not isinstance(given, str | Path):
         return add(given)
     file, where = existing_file(given), str(given)
@@ -134,27 +134,27 @@ def parse_about(data: bytes, name: str, where: str) -> pl.DataFrame:
     return _typed(delimited(data, "," if ending == "csv" else "\t", where))
 
 
-def with_archived(rankings: Rankings, known: Mapping[str, Callable[[], bytes]], where: str) -> Rankings:
-    """Rankings with what an archive says about their items and users; ``known``: contents of its files by name."""
-    found: dict[str, Attributes] = {}
+def with_archived(rankings: Rankings, files: Mapping[str, Callable[[], bytes]], where: str) -> Rankings:
+    """Rankings with the attributes in an archive; ``files``: contents of its files by name."""
+    attributes: dict[str, Attributes] = {}
     for kind, names in FILES.items():
-        name = next((name for name in names if name in known), None)
+        name = next((name for name in names if name in files), None)
         if name is not None:
-            frame = parse_about(known[name](), name, f"{where}/{name}")
+            frame = parse_about(files[name](), name, f"{where}/{name}")
             if frame.width > 1:  # ids alone say nothing
-                ids = (rankings.item_ids if kind == "item" else rankings.user_ids).ids
-                found[f"{kind}s"] = attributes_of(frame, kind, like=ids, where=f"{where}/{name}")
-    return with_archived_links(attached(rankings, **found) if found else rankings, known, where)
+                ids = rankings._ids_of(kind).ids
+                attributes[f"{kind}s"] = attributes_of(frame, kind, like=ids, where=f"{where}/{name}")
+    return with_archived_links(attached(rankings, **attributes) if attributes else rankings, files, where)
 
 
-def with_archived_links(rankings: Rankings, known: Mapping[str, Callable[[], bytes]], where: str) -> Rankings:
+def with_archived_links(rankings: Rankings, files: Mapping[str, Callable[[], bytes]], where: str) -> Rankings:
     """Rankings with the links of an archive, which models learn from when `Rankings.with_links` says so."""
-    name = next((name for name in LINK_FILES if name in known), None)
+    name = next((name for name in LINK_FILES if name in files), None)
     if name is None:
         return rankings
-    frame = parse_links(known[name](), name, f"{where}/{name}")
-    found = links_of(frame, like=rankings.user_ids.ids, where=f"{where}/{name}")
-    return attached_links(rankings, replace(found, learnt=False))
+    frame = parse_links(files[name](), name, f"{where}/{name}")
+    links = links_of(frame, like=rankings.user_ids.ids, where=f"{where}/{name}")
+    return attached_links(rankings, replace(links, learnt=False))
 
 
 def _as_utf8(data: bytes) -> bytes:

@@ -161,30 +161,30 @@ def parse_zip(contents: Contents, parse: Callable[[Contents, str], Rankings]) ->
     def member(name: str) -> Contents:
         return contents.member(fetch(name), f"{where}/{name}")
 
-    known_of = {name: partial(fetch, name) for name in members}
+    files = {name: partial(fetch, name) for name in members}
     tables = [(f"train{ending}", f"test{ending}") for ending in _TABLES if f"train{ending}" in members]
     if tables and tables[0][1] in members:
         train, test = (parse(member(name), name) for name in tables[0])
         rankings = _part_of(train, test, _choose(part, _PARTS, "train", where))
-        return with_archived_links(rankings, known_of, where)
+        return with_archived_links(rankings, files, where)
     if kind is not None and not any(name in members for name in (*RATING_FILES, "ratings.csv")) and len(members) > 1:
         raise InputError(f"{argument('kind', kind)} is for tables, and {where} holds orders; leave it out")
     if _SUSHI_FILES["b"] in members or _SUSHI_FILES["a"] in members:
         rankings = _sushi(member, _choose(part, _SUSHI_FILES, "b", where))
-        return with_archived(rankings, known_of, where)
+        return with_archived(rankings, files, where)
     if _APA_FILES["complete"] in members or _APA_FILES["all"] in members:
         return parse_rank_table(member(_APA_FILES[_choose(part, _APA_FILES, "complete", where)]))
     if part is not None:
         raise InputError(f"part={part!r}: {where} has no parts; leave part out")
     if "nascar_orderings.csv" in members:
         return parse_races(member("nascar_orderings.csv"), fetch("drivers.txt"))
-    known = [name for name in (*RATING_FILES, "ratings.csv") if name in members]
-    if len(known) > 1:
-        raise _several(where, [path for name in known for path in members[name]])
-    if known and known[0] in RATING_FILES:
-        rankings = parse_ratings(member(known[0]), known[0])
-        return with_archived(rankings, known_of, where)
-    chosen = known[0] if known else next(iter(members)) if len(members) == 1 else None
+    ratings = [name for name in (*RATING_FILES, "ratings.csv") if name in members]
+    if len(ratings) > 1:
+        raise _several(where, [path for name in ratings for path in members[name]])
+    if ratings and ratings[0] in RATING_FILES:
+        rankings = parse_ratings(member(ratings[0]), ratings[0])
+        return with_archived(rankings, files, where)
+    chosen = ratings[0] if ratings else next(iter(members)) if len(members) == 1 else None
     if chosen is None:
         shown = ", ".join([*members][:8]) or "nothing"
         raise FormatError(
@@ -192,7 +192,7 @@ def parse_zip(contents: Contents, parse: Callable[[Contents, str], Rankings]) ->
             "tables called train and test); unpack it and read the file you want"
         )
     rankings = parse(member(chosen), chosen)
-    return with_archived(rankings, known_of, where) if known else rankings
+    return with_archived(rankings, files, where) if ratings else rankings
 
 
 def _part_of(train: Rankings, test: Rankings, part: str) -> Rankings:

@@ -1,4 +1,4 @@
-"""What a parser is handed of a file: its bytes, unpacked and checked, and how they are to be read."""
+"""The input of a parser: the bytes of a file, unpacked and checked, and how they are to be read."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import BinaryIO, TypeAlias
 
 from permrank.checks import free_bytes
 from permrank.errors import FormatError, InputError
 from permrank.rankings.build import Duplicates
 from permrank.rankings.columns import Kind
 
-Put: TypeAlias = Callable[[BinaryIO], Any]
+Put: TypeAlias = Callable[[BinaryIO], object]
 """Writes what was prepared to an open file."""
 
 _BOM = b"\xef\xbb\xbf"

@@ -123,16 +123,16 @@ class OpenedRankings(Rankings):
             raise _damaged(self._path, "tied items are not in order")
         if checked.fingerprint != self._header["fingerprint"]:
             raise _damaged(self._path, "its content does not match its fingerprint")
-        self.__dict__.update({key: checked.__dict__[key] for key in _TYPES})
-        self.__dict__["fingerprint"] = checked.fingerprint
-        return self.__dict__[name]
+        for key in (*_TYPES, "fingerprint"):
+            setattr(self, key, getattr(checked, key))
+        return getattr(self, name)
 
     @classmethod
     def _trusted(cls, *arrays: Any, **options: Any) -> Rankings:
         """What is made of these is no folder."""
         return Rankings._trusted(*arrays, **options)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         whole = [getattr(self, name) for name in _NEEDED]
         return _rebuilt, (whole, self._user_ids, self._item_ids, self._attached())
 
@@ -207,8 +207,8 @@ def _mapped(path: Path, dtype: str) -> Array:
 
 
 def _packed(vocabulary: Vocabulary) -> bytes:
-    known, buffer = vocabulary.attributes, io.BytesIO()
-    metadata = None if known is None else {"permrank.attributes": known.to_json()}
+    attributes, buffer = vocabulary.attributes, io.BytesIO()
+    metadata = None if attributes is None else {"permrank.attributes": attributes.to_json()}
     pl.DataFrame([vocabulary.ids.alias("id")]).write_parquet(buffer, metadata=metadata)
     return buffer.getvalue()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -16,6 +17,7 @@ from permrank.rankings.build import MOST_RATING, rating_problem, weight_problem
 from permrank.rankings.columns import Roles
 from permrank.rankings.constructors import from_values
 from permrank.rankings.frames import Table
+from permrank.rankings.lists import tie_blocks
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import with_catalogue
 from permrank.rankings.with_attributes import attached
@@ -83,12 +85,10 @@ class _Parser:
         raise self.error(f"{name} is not a number")
 
     def different_keys(self, pairs: list[tuple[str, object]]) -> Named:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            left = dict.fromkeys(found)
-            twice = next(key for key, _ in pairs if left.pop(key, key) is not None)
-            raise self.error(f"the key {_short(twice)} comes twice in an object; keep one")
-        return found
+        for key, n in Counter(key for key, _ in pairs).items():
+            if n > 1:
+                raise self.error(f"the key {_short(key)} comes twice in an object; keep one")
+        return dict(pairs)
 
     def add_ranking(self, value: Named) -> None:
         user = self.owner_of(value)
@@ -110,14 +110,14 @@ class _Parser:
         n = len(self.items) - before
         if n == 0:
             raise self.error("the ranking is empty; leave 'ranking' out if the user has none")
-        self.add_ratings(value, n)
-        self.add_counts(value, n)
+        if self.has_ratings not in (None, "ratings" in value):
+            raise self.error("rankings with and without 'ratings' in one file; give all of them ratings, or none")
+        self.has_ratings = "ratings" in value
+        if self.has_ratings:
+            self.ratings += self.numbers(value, "rating", n)
+        self.counts += self.numbers(value, "count", n) if "counts" in value else [1.0] * n
         self.rankings += [len(self.weights)] * n
-        weight = self.number(value.get("weight", 1), "weight")
-        problem = weight_problem(weight)
-        if problem is not None:
-            raise self.error(problem)
-        self.weights.append(weight)
+        self.weights.append(self.number(value.get("weight", 1), "weight"))
         self.lines.append(self.line)
         self.owners.append(len(self.owners) if user is None else user)
 
@@ -127,21 +127,6 @@ class _Parser:
             raise self.error("rankings with and without a 'user' (or 'ballot') in one file; give all one, or none")
         self.owner = owner
         return None if owner == "nobody" else self.id(value[owner], "user")
-
-    def add_ratings(self, value: Named, n: int) -> None:
-        has_ratings = "ratings" in value
-        if self.has_ratings not in (None, has_ratings):
-            raise self.error("rankings with and without 'ratings' in one file; give all of them ratings, or none")
-        self.has_ratings = has_ratings
-        if has_ratings:
-            self.ratings += self.numbers(value, "rating", n)
-
-    def add_counts(self, value: Named, n: int) -> None:
-        counts = self.numbers(value, "count", n) if "counts" in value else [1.0] * n
-        problem = next((problem for problem in (weight_problem(count, "count") for count in counts) if problem), None)
-        if problem is not None:
-            raise self.error(problem)
-        self.counts += counts
 
     def numbers(self, value: Named, role: str, n: int) -> list[float]:
         given = value[f"{role}s"]
@@ -170,8 +155,12 @@ class _Parser:
             number = float("inf")
         if not np.isfinite(number):
             raise self.error(f"{role} {_short(value)} is not a finite number")
-        if role == "rating" and abs(number) > MOST_RATING:
-            raise self.error(rating_problem(number))
+        if role == "rating":
+            problem = rating_problem(number) if abs(number) > MOST_RATING else None
+        else:
+            problem = weight_problem(number, role)
+        if problem is not None:
+            raise self.error(problem)
         return number
 
     def error(self, complaint: str) -> FormatError:
@@ -242,20 +231,15 @@ def format_jsonlines(rankings: Rankings) -> Iterator[str]:
     if not ranked.all():
         yield (json.dumps({"items": rankings.item_ids.ids.filter(~ranked).to_list()}, ensure_ascii=False) + "\n")
     owner = "ballot" if rankings.anonymous else "user"
-    names, levels = rankings.item_ids.ids.to_list(), rankings.levels
+    names = rankings.item_ids.ids.to_list()
     for user, name in enumerate(rankings.user_ids):
         first, last = rankings.user_indptr[user : user + 2].tolist()
         if first == last:
             yield json.dumps({owner: name}, ensure_ascii=False) + "\n"
         for ranking in range(first, last):
             part = slice(int(rankings.indptr[ranking]), int(rankings.indptr[ranking + 1]))
-            blocks: list[list[object]] = [[] for _ in range(int(levels[part][-1]) + 1)]
-            for item, level in zip(rankings.items[part].tolist(), levels[part].tolist(), strict=True):
-                blocks[level].append(names[item])
-            line: Named = {
-                owner: name,
-                "ranking": [block[0] if len(block) == 1 else block for block in blocks],
-            }
+            blocks = tie_blocks([names[item] for item in rankings.items[part].tolist()], rankings.levels[part].tolist())
+            line: Named = {owner: name, "ranking": [block[0] if len(block) == 1 else block for block in blocks]}
             if rankings.weights[ranking] != 1:
                 line["weight"] = _number(float(rankings.weights[ranking]))
             if rankings.ratings is not None:

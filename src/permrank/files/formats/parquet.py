@@ -54,10 +54,10 @@ class ParquetFiles:
     @cached_property
     def metadata(self) -> dict[str, str]:
         """What the files say beside their columns; the first one that speaks of a thing is heard."""
-        found: dict[str, str] = {}
+        metadata: dict[str, str] = {}
         for number, file in reversed([*enumerate(self.files)]):
-            found |= self._guarded(number, partial(pl.read_parquet_metadata, _source(file)))
-        return found
+            metadata |= self._guarded(number, partial(pl.read_parquet_metadata, _source(file)))
+        return metadata
 
     def batches(self, wanted: Sequence[str]) -> Iterator[tuple[Table, int]]:
         """Rows of the columns of the given names, in order; and the number of the first of them among all."""
@@ -86,7 +86,7 @@ class ParquetFiles:
         return Source(self.names, lambda wanted: Table(self.frame(wanted), self.locate), is_text=False)
 
     def locate(self, row: int) -> str:
-        """Words for a row, by its number among those of all files."""
+        """Name of a row, by its number among those of all files."""
         starts = list(accumulate((self._sizes[number] for number in range(len(self.files) - 1)), initial=0))
         number = bisect_right(starts, row) - 1
         return self._words(number, row - starts[number], 0)
@@ -107,8 +107,8 @@ class ParquetFiles:
 
     def _measured(self, number: int, names: list[str]) -> int:
         file = self.files[number]
-        known = pl.read_parquet_schema(_source(file))
-        lacking = [name for name in names if name not in known]
+        schema = pl.read_parquet_schema(_source(file))
+        lacking = [name for name in names if name not in schema]
         if lacking:
             raise FormatError(
                 f"{self._name(number)} has no column {lacking[0]!r}, which {self._name(0)} has; rename it, or read the "
@@ -142,18 +142,18 @@ def parquet_files(path: str | Path) -> list[Path] | None:
     text, folder = str(path), Path(path).expanduser()
     try:
         if folder.is_dir():
-            found = sorted(file for file in folder.iterdir() if file.suffix.lower() == ".parquet" and file.is_file())
+            files = sorted(file for file in folder.iterdir() if file.suffix.lower() == ".parquet" and file.is_file())
         elif not folder.exists() and SPECIAL.intersection(text):
             named = map(Path, glob.glob(str(folder), recursive=True))  # noqa: PTH207 (a pattern may begin at the root)
-            found = sorted(file for file in named if file.is_file())
+            files = sorted(file for file in named if file.is_file())
         else:
             return None
     except (OSError, ValueError):  # a name that is too long, or with a NUL in it
         return None
-    if not found:
+    if not files:
         what = "is a folder without .parquet files" if folder.is_dir() else "is a pattern that no file fits"
         raise InputError(f"{text} {what}; give the name of a file, or of a folder of Parquet files")
-    other = next((file for file in found if file.suffix.lower() != ".parquet"), None)
+    other = next((file for file in files if file.suffix.lower() != ".parquet"), None)
     if other is not None:
         raise InputError(f"{text}: {other} is no .parquet file; read other formats one file at a time")
-    return found
+    return files

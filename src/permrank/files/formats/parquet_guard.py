@@ -24,7 +24,7 @@ class CorruptParquet(Exception):  # noqa: N818 (never leaves this package)
     """The counts of a Parquet file contradict each other."""
 
 
-Fields: TypeAlias = dict[int, Any]
+Fields: TypeAlias = dict[int, object]
 """Of a Thrift structure, by number."""
 
 
@@ -93,21 +93,21 @@ def _check_chunk(data: mmap.mmap | bytes, end: int, column: Fields, name: str) -
         raise CorruptParquet(f"the pages of column {name!r} do not add up to its values")
 
 
-def _number(fields: Any, key: int) -> int:
+def _number(fields: object, key: int) -> int:
     value = fields.get(key) if isinstance(fields, dict) else None
     if not isinstance(value, int) or value < 0:
         raise CorruptParquet("a count is missing or negative")
     return value
 
 
-def _member(fields: Any, key: int) -> Fields:
+def _member(fields: object, key: int) -> Fields:
     value = fields.get(key) if isinstance(fields, dict) else None
     if not isinstance(value, dict):
         raise CorruptParquet("a header is missing")
     return value
 
 
-def _fields(fields: Any, key: int) -> list[Any]:
+def _fields(fields: object, key: int) -> list[Any]:
     value = fields.get(key) if isinstance(fields, dict) else None
     if not isinstance(value, list):
         raise CorruptParquet("a list is missing")
@@ -157,7 +157,7 @@ class _Reader:
             fields[number] = kind == 1 if kind in (1, 2) else self.value(kind, depth)
         return fields
 
-    def value(self, kind: int, depth: int) -> Any:
+    def value(self, kind: int, depth: int) -> object:
         if depth > _MOST_DEPTH:
             raise CorruptParquet("headers are nested too deeply")
         if kind in (1, 2, 3):

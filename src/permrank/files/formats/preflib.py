@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from permrank.rankings.build import Duplicates
 from permrank.rankings.columns import Roles
 from permrank.rankings.constructors import from_values
 from permrank.rankings.frames import Table
+from permrank.rankings.lists import tie_blocks
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import with_catalogue
 
@@ -136,8 +138,8 @@ def _read_orders(lines: list[str], n: int, where: str) -> _Orders:
 def _check_counts(counts: dict[str, int], orders: _Orders, where: str) -> None:
     n_orders, n_unused = len(orders.weights), len(orders.unused)
     # An order that nobody gave may be counted or not.
-    found = {"NUMBER VOTERS": {sum(orders.weights)}, "NUMBER UNIQUE ORDERS": {n_orders, n_orders + n_unused}}
-    for key, values in found.items():
+    counted = {"NUMBER VOTERS": {sum(orders.weights)}, "NUMBER UNIQUE ORDERS": {n_orders, n_orders + n_unused}}
+    for key, values in counted.items():
         if key in counts and counts[key] not in values:
             raise FormatError(
                 f"{where}: the header says {key}: {counts[key]}, but the lines below make {max(values)}; "
@@ -221,14 +223,11 @@ def write_preflib(rankings: Rankings, kind: str, name: str) -> Put:
 
 
 def _orders_of(rankings: Rankings) -> list[str]:
-    numbers, levels = (rankings.items + 1).tolist(), rankings.levels.tolist()
+    numbers, levels = (rankings.items + 1).astype(str).tolist(), rankings.levels.tolist()
     orders = []
-    for start, stop in zip(rankings.indptr[:-1].tolist(), rankings.indptr[1:].tolist(), strict=True):
-        blocks: list[list[str]] = [[] for _ in range(levels[stop - 1] + 1)]
-        for entry in range(start, stop):
-            blocks[levels[entry]].append(str(numbers[entry]))
-        texts = (block[0] if len(block) == 1 else "{" + ",".join(block) + "}" for block in blocks)
-        orders.append(",".join(texts))
+    for start, stop in itertools.pairwise(rankings.indptr.tolist()):
+        blocks = tie_blocks(numbers[start:stop], levels[start:stop])
+        orders.append(",".join(block[0] if len(block) == 1 else "{" + ",".join(block) + "}" for block in blocks))
     return orders
 
 

@@ -41,12 +41,12 @@ def parse_parquet(contents: Contents) -> Rankings:
     if rankings is None:
         rankings = rankings_of(files.source(), roles, contents.duplicates)
     kinds: tuple[AttributeKind, ...] = ("item", "user")
-    found = {
+    attributes = {
         f"{kind}s": Attributes.from_json(files.metadata[f"{_METADATA}{kind}s"], kind)
         for kind in kinds
         if f"{_METADATA}{kind}s" in files.metadata
     }
-    return attached(rankings, **found) if found else rankings
+    return attached(rankings, **attributes) if attributes else rankings
 
 
 def rankings_from_frame(
@@ -126,10 +126,10 @@ def write_delimited(rankings: Rankings, separator: str) -> Put:
 
 
 def write_parquet(rankings: Rankings) -> Put:
-    """A Parquet file that reads back the same; what is known of users and items goes to its metadata."""
+    """A Parquet file that reads back the same; attributes of users and items go to its metadata."""
     table = table_of(rankings)
     about = {"items": rankings.item_ids.attributes, "users": rankings.user_ids.attributes}
-    metadata = {f"{_METADATA}{name}": known.to_json() for name, known in about.items() if known is not None}
+    metadata = {f"{_METADATA}{name}": each.to_json() for name, each in about.items() if each is not None}
 
     def put(file: BinaryIO) -> None:
         try:

@@ -185,10 +185,10 @@ def _parse_with_csv_module(data: bytes, separator: str, where: str, header: Sequ
     return Source(names, load, is_text=True)
 
 
-def _header(found: list[str], given: Sequence[str] | None) -> list[str]:
+def _header(first: list[str], given: Sequence[str] | None) -> list[str]:
     """Names of the columns, without spaces around them, made different where they repeat."""
     names: dict[str, None] = {}  # in order; a list would make wide headers quadratic
-    for index, text in enumerate(found if given is None else given):
+    for index, text in enumerate(first if given is None else given):
         name = text.strip() or f"column {index + 1}"
         while name in names:
             name = f"{name} (column {index + 1})"

@@ -6,7 +6,7 @@ import functools
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,8 @@ from permrank.interfaces.cli.sources import DataSource, Options, read_options, w
 from permrank.interfaces.output import Json, apart_from, print_json, say, show, show_values
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from permrank.types import Named
 
 _SPLITTING = "How to split"
@@ -250,7 +252,7 @@ def tune(
     given = pr.Split.load(data) if source.is_split else source.rankings()
     chosen = source.named_protocol(given.train if isinstance(given, pr.Split) else given)
 
-    def tell(done: Any) -> None:
+    def tell(done: pl.DataFrame) -> None:
         row = done.row(done.height - 1, named=True)
         score = "" if row["score"] is None else f"{row['score']:.4f}"
         result = ", ".join(filter(None, (score, row["note"])))

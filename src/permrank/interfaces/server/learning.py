@@ -144,7 +144,7 @@ def learn_what_is_new(store: Store, settings: Settings) -> bool:
 
     What fails keeps nothing else from being learnt; it ends the process afterwards, and is tried again by another.
     """
-    path, jobs = settings.model, list[Callable[[], Any]]()
+    path, jobs = settings.model, list[Callable[[], object]]()
     jobs += [functools.partial(find_communities, store, poll) for poll in changed_polls(store)]
     if path is not None and model_is_due(store, settings):
         jobs.append(functools.partial(refit_model, store, path))

@@ -353,7 +353,7 @@ async def export(poll: Poll, who: Who, state: All, format: Literal["jsonl", "pre
 
 
 def _json_lines(ballots: Ballots, ids: list[str], names: dict[str, str]) -> str:
-    lines: list[Any] = [{"items": ids}]
+    lines: list[Named] = [{"items": ids}]
     for user, tiers, weight in ranking_lines(ballots, len(ids), names):
         weighed = {} if weight == 1.0 else {"weight": weight}
         lines.append({"user": user, "ranking": tiers, **weighed})

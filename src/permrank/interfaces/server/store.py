@@ -85,7 +85,7 @@ CREATE TRIGGER lists_stay BEFORE UPDATE ON lists BEGIN SELECT RAISE(ABORT, 'list
 
 T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], T]
-_Waiting = tuple[Job[Any], "Future[Any]"]
+_Waiting = tuple[Job[object], "Future[Any]"]
 # Jobs in one commit; and how long a connection waits for another process's commit, in seconds.
 _TOGETHER, _PATIENCE = 512, 20.0
 
@@ -167,7 +167,7 @@ class Store:
 
 def _commit(db: sqlite3.Connection, batch: list[_Waiting]) -> None:
     """Do jobs in one transaction, and tell each how it went after the commit."""
-    told: list[tuple[Future[Any], Any, BaseException | None]] = []
+    told: list[tuple[Future[Any], object, BaseException | None]] = []
     try:
         db.execute("BEGIN IMMEDIATE")
         for job, future in batch:

@@ -203,8 +203,11 @@ def _one_by_one(scores, damping, tops, first, last, worths, means, expected, cur
 
 
 @njit(error_model="numpy")
-def damped_ranking(scores, damping, work, sums, expected, curvature, with_gradient):
-    """One ranking, its last panel first. work: (5, n); sums: (2, terms + 1). work[4] receives Σ_j p_i(j) s_j."""
+def damped_ranking(scores, damping, work, sums, expected, curvature):
+    """One ranking, its last panel first. work: (5, n); sums: (2, terms + 1).
+
+    work[4] receives Σ_j p_i(j) s_j, of which the derivative in ρ_i is made: s_i - Σ_j p_i(j) s_j.
+    """
     n = scores.size
     tops, bottoms, worths, inverses, means = work[0, :n], work[1, :n], work[2, :n], work[3, :n], work[4, :n]
     expected[:], curvature[:] = 0.0, 0.0
@@ -220,8 +223,7 @@ def damped_ranking(scores, damping, work, sums, expected, curvature, with_gradie
             panel = (first, last, terms, middle, centre, half)
             back, forth, squares = sums[0, : terms + 1], sums[0, :terms], sums[1, :terms]
             log_likelihood += _back(scores, damping, tops, panel, back, worths, inverses, means)
-            if with_gradient:
-                _forth(scores, damping, tops, panel, forth, squares, worths, inverses, expected, curvature)
+            _forth(scores, damping, tops, panel, forth, squares, worths, inverses, expected, curvature)
         last = first - 1
     return log_likelihood
 
@@ -236,15 +238,6 @@ def _blocks(indptr):
     bounds = np.searchsorted(indptr[:-1], indptr[0] + np.arange(n_blocks + 1) * (n_entries / n_blocks))
     bounds[0], bounds[n_blocks] = 0, indptr.size - 1
     return bounds, longest
-
-
-@njit(error_model="numpy")
-def _add_up(parts):
-    """Σ_b parts[b], in that order; inside a parallel function Numba would split the sum over threads."""
-    total = np.zeros(parts.shape[1])
-    for b in range(parts.shape[0]):
-        total += parts[b]
-    return total
 
 
 @njit(error_model="numpy", parallel=True)
@@ -269,34 +262,12 @@ def damped_statistics(indptr, scores, damping, chosen, expected, curvature):
             log_likelihood[r] = 0.0
             if stop > start:
                 log_likelihood[r] = damped_ranking(
-                    scores[start:stop], damping, work, sums, expected[start:stop], curvature[start:stop], True
+                    scores[start:stop], damping, work, sums, expected[start:stop], curvature[start:stop]
                 )
                 for e in range(start, stop - 1):
                     chosen[e] = damping[e - start]
                 chosen[stop - 1] = 0.0
     return log_likelihood
-
-
-@njit(error_model="numpy", parallel=True)
-def damping_gradient(indptr, scores, damping, weights):
-    """∂ Σ_r weight_r log P(ranking_r) / ∂ρ_i = Σ_r weight_r [s_i - Σ_{j>=i} p_i(j) s_j], for learning ρ (§3.1).
-
-    Shapes as in `damped_statistics`; weights: (n_rankings,). Returns an array as long as damping, in which the last
-    stage of a ranking counts nothing; the same bits for any number of threads.
-    """
-    bounds, longest = _blocks(indptr)
-    parts = np.empty((bounds.size - 1, damping.size))
-    for b in prange(bounds.size - 1):
-        work, sums, unused = np.empty((5, longest)), np.empty((2, _MOST_TERMS + 1)), np.empty((2, longest))
-        for i in range(damping.size):
-            parts[b, i] = 0.0
-        for r in range(bounds[b], bounds[b + 1]):
-            start, n = indptr[r], indptr[r + 1] - indptr[r]
-            if n > 1:
-                damped_ranking(scores[start : start + n], damping, work, sums, unused[0, :n], unused[1, :n], False)
-                for i in range(n - 1):
-                    parts[b, i] += weights[r] * (scores[start + i] - work[4, i])
-    return _add_up(parts)
 
 
 @njit(error_model="numpy", parallel=True)

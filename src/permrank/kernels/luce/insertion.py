@@ -23,6 +23,7 @@ import numpy as np
 
 from permrank.kernels.jit import njit
 from permrank.kernels.luce.likelihood import log_block_probability
+from permrank.kernels.luce.race import count_distribution
 from permrank.kernels.sets import log_add
 
 # Subsets of m items cost 2^m m (1 ms at 12 items), the double integral 2 ms at 12, 30 ms at 100, 1 s at 800.
@@ -34,6 +35,8 @@ _DEVIATIONS, _WIDEST = 6.0, 1.5
 _NOTHING, _LATEST = 1e-15, math.log(36.0)
 # The first arrival below the block: a trapezoid rule in log time for a log-concave bump, to e^-32 of its peak.
 _DROP = 32.0
+# Ends of the distribution of a count that are left out.
+_DROPPED = 1e-25
 # A candidate that reaches a block with less probability than this is not looked for inside it.
 _UNLIKELY = -50.0
 
@@ -127,33 +130,10 @@ def _moments(scores, bottoms, s):
 
 
 @njit(error_model="numpy")
-def _count(scores, bottoms, s, counts):
-    """Distribution of the count at log time s, chances divided by bottoms (m,), into counts (m + 1,).
-
-    Returns the range [first, last] outside of which it is below 1e-25.
-    """
-    first, last = 0, 0
-    counts[0] = 1.0
-    for t in range(scores.size):
-        chance = min(_arrived(scores[t] + s) / bottoms[t], 1.0)
-        stays = 1.0 - chance
-        last += 1
-        counts[last] = 0.0
-        for k in range(last, first, -1):
-            counts[k] = stays * counts[k] + chance * counts[k - 1]
-        counts[first] *= stays
-        while first < last and counts[first] < 1e-25:
-            first += 1
-        while last > first and counts[last] < 1e-25:
-            last -= 1
-    return first, last
-
-
-@njit(error_model="numpy")
 def _add_arrivals(scores, candidate, y, weight, counts, inside):
     """Add weight ∫ x e^{-x τ} P(count = j) dτ over τ < e^y to inside[j]."""
     m = scores.size
-    bottoms, scores = np.ones(m), scores.copy()
+    bottoms, chances, scores = np.ones(m), np.empty(m), scores.copy()
     if y < np.inf:
         for t in range(m):
             # So far down chances are proportional to time, whatever the worth; this far nothing underflows.
@@ -185,7 +165,9 @@ def _add_arrivals(scores, candidate, y, weight, counts, inside):
             s = low + half * (1.0 + _NODES[node])
             density = weight * half * _WEIGHTS[node] * math.exp(s + candidate - math.exp(s + candidate))
             if density > 1e-20:
-                first, last = _count(scores, bottoms, s, counts)
+                for t in range(m):
+                    chances[t] = min(_arrived(scores[t] + s) / bottoms[t], 1.0)
+                first, last = count_distribution(chances, _DROPPED, counts)
                 for j in range(max(first, 1), min(last, m - 1) + 1):
                     inside[j] += density * counts[j]
         low = stop
@@ -246,39 +228,6 @@ def _inside_by_arrivals(scores, log_rest, candidate, inside):
 
 
 @njit(error_model="numpy")
-def _inside(scores, log_rest, log_alone, candidate, inside):
-    """inside[j], 0 < j < m: P(x after exactly j of the block T) over P(T before R), the way that is cheaper."""
-    if scores.size <= MOST_SUBSETS:
-        _inside_by_subsets(scores, log_rest, log_alone, candidate, inside)
-    else:
-        _inside_by_arrivals(scores, log_rest, candidate, inside)
-
-
-@njit(error_model="numpy")
-def _insert(starts, log_totals, log_alone, scores, candidate):
-    """`insertion_probabilities` from what `_blocks` returns."""
-    n_blocks = log_alone.size
-    probabilities = np.zeros(scores.size + 1)
-    log_before = 0.0  # log Π_{c<b} P(T_c before R_c + x) / P(T_c before R_c)
-    for b in range(n_blocks):
-        start, stop = starts[b], starts[b + 1]
-        log_with = log_add(log_totals[b], candidate)
-        probabilities[start] = math.exp(log_before + candidate - log_with)
-        if stop - start == 1:
-            log_before += log_totals[b] - log_with
-            continue
-        block, log_rest = scores[start:stop], log_totals[b + 1]
-        if log_before > _UNLIKELY:
-            inside = np.empty(stop - start)
-            _inside(block, log_rest, log_alone[b], candidate, inside)
-            for j in range(1, stop - start):
-                probabilities[start + j] = math.exp(log_before) * inside[j]
-        log_before += log_block_probability(block, log_add(log_rest, candidate)) - log_alone[b]
-    probabilities[scores.size] = math.exp(log_before)
-    return probabilities / probabilities.sum()  # one but for rounding and the quadrature of blocks
-
-
-@njit(error_model="numpy")
 def insertion_probabilities(levels, scores, candidate):
     """P(a new item with score `candidate` enters at position j of a list of n): float64 (n + 1,), sums to one.
 
@@ -287,4 +236,24 @@ def insertion_probabilities(levels, scores, candidate):
     equations are at the head of this file.
     """
     starts, log_totals, log_alone = _blocks(levels, scores)
-    return _insert(starts, log_totals, log_alone, scores, candidate)
+    probabilities = np.zeros(scores.size + 1)
+    log_before = 0.0  # log Π_{c<b} P(T_c before R_c + x) / P(T_c before R_c)
+    for b in range(log_alone.size):
+        start, stop = starts[b], starts[b + 1]
+        log_with = log_add(log_totals[b], candidate)
+        probabilities[start] = math.exp(log_before + candidate - log_with)
+        if stop - start == 1:
+            log_before += log_totals[b] - log_with
+            continue
+        block, log_rest = scores[start:stop], log_totals[b + 1]
+        if log_before > _UNLIKELY:
+            inside = np.empty(stop - start)  # P(x after exactly j of the block) over P(T before R), 0 < j < m
+            if block.size <= MOST_SUBSETS:
+                _inside_by_subsets(block, log_rest, log_alone[b], candidate, inside)
+            else:
+                _inside_by_arrivals(block, log_rest, candidate, inside)
+            for j in range(1, stop - start):
+                probabilities[start + j] = math.exp(log_before) * inside[j]
+        log_before += log_block_probability(block, log_add(log_rest, candidate)) - log_alone[b]
+    probabilities[scores.size] = math.exp(log_before)
+    return probabilities / probabilities.sum()  # one but for rounding and the quadrature of blocks

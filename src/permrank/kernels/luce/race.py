@@ -53,43 +53,30 @@ def gumbel_rankings(scores, key, size):
     return rankings
 
 
-@njit(error_model="numpy")
-def _mean_times(scores):
-    """Mean times of arrival, e^{-s}, of the items of one draw, in units of the least."""
-    top = -np.inf
-    for i in range(scores.size):
-        top = max(top, scores[i])
-    means = np.empty(scores.size)
-    for i in range(scores.size):
-        means[i] = math.exp(min(top - scores[i], _LONGEST))
-    return means
-
-
-@njit(error_model="numpy")
-def _gumbel_ranks(means, key, chosen, ranks):
-    """`gumbel_ranks` of one draw."""
-    times = np.empty(means.size)
-    many_exponentials(key, times)
-    for i in range(means.size):
-        times[i] *= means[i]
-    for c in range(chosen.size):
-        own, before = times[chosen[c]], 0
-        for i in range(times.size):
-            before += times[i] < own
-        ranks[c] = before
-
-
 @njit(error_model="numpy", parallel=True)
 def gumbel_ranks(scores, turns, keys, chosen):
     """Ranks, from 0, of some items in rankings drawn by `gumbel_rankings`, one of each key: int32 (size, n_chosen).
 
     Draw d is from the row turns[d] of scores, (n_rows, n).
     """
+    n = scores.shape[1]
     ranks, means = np.empty((turns.size, chosen.size), np.int32), np.empty(scores.shape)
-    for row in prange(scores.shape[0]):
-        means[row] = _mean_times(scores[row])
+    for row in prange(scores.shape[0]):  # mean times of arrival, e^{-s}, in units of the least
+        top = -np.inf
+        for i in range(n):
+            top = max(top, scores[row, i])
+        for i in range(n):
+            means[row, i] = math.exp(min(top - scores[row, i], _LONGEST))
     for draw in prange(turns.size):
-        _gumbel_ranks(means[turns[draw]], keys[draw], chosen, ranks[draw])
+        times = np.empty(n)
+        many_exponentials(keys[draw], times)
+        for i in range(n):
+            times[i] *= means[turns[draw], i]
+        for c in range(chosen.size):
+            own, before = times[chosen[c]], 0
+            for i in range(n):
+                before += times[i] < own
+            ranks[draw, c] = before
     return ranks
 
 
@@ -202,6 +189,28 @@ def add_up(parts, total):
         change = max(change, abs(value - total[i]))
         total[i] = value
     return change
+
+
+@njit(error_model="numpy")
+def count_distribution(chances, least, counts):
+    """P(m heads) of independent coins (n,) into counts (n + 1,); returns the range [first, last] that is written.
+
+    Ends below ``least`` are dropped as they appear: O(sqrt n) numbers stay, and the error is below n times it.
+    """
+    first, last = 0, 0
+    counts[0] = 1.0
+    for chance in chances:
+        last += 1
+        counts[last] = 0.0
+        stays = 1.0 - chance
+        for m in range(last, first, -1):
+            counts[m] = stays * counts[m] + chance * counts[m - 1]
+        counts[first] *= stays
+        while first < last and counts[first] < least:
+            first += 1
+        while last > first and counts[last] < least:
+            last -= 1
+    return first, last
 
 
 @njit(error_model="numpy")

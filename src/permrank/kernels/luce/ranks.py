@@ -26,6 +26,7 @@ from permrank.kernels.luce.race import (
     TAIL,
     WIDEST_PANEL,
     add_up,
+    count_distribution,
     log_times,
     open_range,
     quadrature,
@@ -42,32 +43,10 @@ _ROWS_PER_UNIT, _CELLS_PER_ROW = 8, 4
 # A target arrives before e^-14 of its mean time with probability 8e-7, after e^3.25 = 26 times with 6e-12.
 _ROWS_BEFORE, _ROWS_AFTER = 14 * _ROWS_PER_UNIT, 26
 _ROWS = _ROWS_BEFORE + _ROWS_AFTER + 2
+# Ends of the distribution of a count that are left out.
+_DROPPED = 1e-30
 # Slack for rounding when a cumulative probability is compared with 1.
 _ROUNDING = 1e-12
-
-
-@njit(error_model="numpy")
-def _count_distribution(chances):
-    """P(m heads) of independent coins (n,): float64 (n + 1,), and the range [first, last] where it is not 0.
-
-    Ends below 1e-30 are dropped as they appear: O(sqrt n) numbers stay, and the error is below n 1e-30.
-    """
-    counts = np.zeros(chances.size + 1)
-    counts[0] = 1.0
-    first, last = 0, 0
-    for chance in chances:
-        last += 1
-        stays = 1.0 - chance
-        for m in range(last, first, -1):
-            counts[m] = stays * counts[m] + chance * counts[m - 1]
-        counts[first] *= stays
-        while first < last and counts[first] < 1e-30:
-            counts[first] = 0.0
-            first += 1
-        while last > first and counts[last] < 1e-30:
-            counts[last] = 0.0
-            last -= 1
-    return counts, first, last
 
 
 @njit(error_model="numpy")
@@ -98,7 +77,8 @@ def _add_rank_node(times, positions, x, weight, out):
     chances = np.empty(last - first)
     for j in range(first, last):
         chances[j - first] = -math.expm1(-math.exp(x - times[j]))
-    counts, low, high = _count_distribution(chances)
+    counts = np.empty(chances.size + 1)
+    low, high = count_distribution(chances, _DROPPED, counts)
     for target in range(positions.size):
         if density[target] > 1e-20:
             chance = chances[positions[target] - first]
@@ -144,26 +124,19 @@ def rank_quantiles(scores: Array, targets: Array, probabilities: Array) -> Array
 
     scores (n,), targets int64 (m,), probabilities float64 (q,). Exact up to EXACT_LIMIT items; beyond, the
     expansion at the head of this file, O(n) for each of 140 times and 8 more for every unit between the
-    targets' scores. Plain Python, so that only the one that is needed gets compiled.
+    targets' scores.
     """
     few = scores.size <= EXACT_LIMIT
-    found = (exact_rank_quantiles if few else approximate_rank_quantiles)(scores, targets, probabilities)
-    return np.asarray(found)
+    return (exact_rank_quantiles if few else approximate_rank_quantiles)(scores, targets, probabilities)
 
 
-@njit(error_model="numpy")
-def exact_rank_quantiles(scores, targets, probabilities):
+def exact_rank_quantiles(scores: Array, targets: Array, probabilities: Array) -> Array:
     """`rank_quantiles` from the exact distribution of the position."""
     quantiles = np.empty((targets.size, probabilities.size), dtype=np.int64)
     for start in range(0, targets.size, _BATCH):
-        distributions = rank_distributions(scores, targets[start : start + _BATCH])
-        for t in range(distributions.shape[0]):
-            for q in range(probabilities.size):
-                position, cumulative = 0, distributions[t, 0]
-                while position < scores.size - 1 and cumulative < probabilities[q] - _ROUNDING:
-                    position += 1
-                    cumulative += distributions[t, position]
-                quantiles[start + t, q] = position
+        cumulative = np.cumsum(rank_distributions(scores, targets[start : start + _BATCH]), axis=1)
+        below = cumulative[:, :-1, None] < probabilities - _ROUNDING
+        quantiles[start : start + _BATCH] = np.count_nonzero(below, axis=1)
     return quantiles
 
 
@@ -272,20 +245,13 @@ def _search(rows, table, first_rows, own_times, probabilities, n):
     return quantiles
 
 
-@njit(error_model="numpy")
-def approximate_rank_quantiles(scores, targets, probabilities):
+def approximate_rank_quantiles(scores: Array, targets: Array, probabilities: Array) -> Array:
     """`rank_quantiles` by the Edgeworth expansion at the head of this file."""
-    n, m = scores.size, targets.size
     order, times = log_times(scores)
-    position_of = np.empty(n, dtype=np.int64)
-    for j in range(n):
-        position_of[order[j]] = j
-    own_times, first_rows = np.empty(m), np.empty(m, dtype=np.int64)
-    wanted = np.empty(m * _ROWS, dtype=np.int64)
-    for t in range(m):
-        own_times[t] = times[position_of[targets[t]]]
-        first_rows[t] = math.floor(own_times[t] * _ROWS_PER_UNIT) - _ROWS_BEFORE
-        for row in range(_ROWS):
-            wanted[t * _ROWS + row] = first_rows[t] + row
-    rows = np.unique(wanted)
-    return _search(rows, _cumulant_table(times, rows), first_rows, own_times, probabilities, n)
+    position = np.empty(scores.size, np.int64)
+    position[order] = np.arange(scores.size)
+    own_times = times[position[targets]]
+    first_rows = np.floor(own_times * _ROWS_PER_UNIT).astype(np.int64) - _ROWS_BEFORE
+    rows = np.unique(first_rows[:, None] + np.arange(_ROWS))
+    table = _cumulant_table(times, rows)
+    return np.asarray(_search(rows, table, first_rows, own_times, probabilities, scores.size))

@@ -75,7 +75,7 @@ class Items(NamedTuple):
     precision: Any
 
 
-class Kept(NamedTuple):
+class ItemMeans(NamedTuple):
     """What is kept of the items, written; or empty arrays.
 
     Attributes
@@ -91,4 +91,4 @@ class Kept(NamedTuple):
     variance: Any
 
 
-NOTHING_KEPT = Kept(np.zeros((0, 2)), np.zeros(0))
+NO_MEANS = ItemMeans(np.zeros((0, 2)), np.zeros(0))

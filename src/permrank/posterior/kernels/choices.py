@@ -140,7 +140,7 @@ def tied_choices(levels, n, worths, exposure, expected):
 
 
 @njit(error_model="numpy")
-def bend(worths, exposure, change, n):
+def directional_curvature(worths, exposure, change, n):
     """Minus the second derivative of the two above along a change of the scores: Σ_blocks m Var(change)."""
     a, b, c, total = 0.0, 0.0, 0.0, 0.0
     for e in range(n - 1, -1, -1):
@@ -155,7 +155,7 @@ def bend(worths, exposure, change, n):
 
 @njit(error_model="numpy")
 def ranking_terms(lists, r, origin, law, room):
-    """log P of ranking r at the scores room.work[0], and whether `bend` knows how it bends.
+    """log P of ranking r at the scores room.work[0], and whether `directional_curvature` has the true curvature.
 
     The arrays of the room begin at the entry ``origin``. Fills residual = weight * (choices made - expected) and
     curvature = weight * expected choices (with damping: times ρ).
@@ -170,7 +170,7 @@ def ranking_terms(lists, r, origin, law, room):
         total += scores[e]
     strict = levels[stop - 1] == n - 1
     if damping.size > 0:
-        value = damped_ranking(scores, damping, work[5:], room.sums, made, expected, True)
+        value = damped_ranking(scores, damping, work[5:], room.sums, made, expected)
         for e in range(n):
             exposure[e], made[e] = work[9, e], (damping[e] if e < n - 1 else 0.0) - made[e]
     elif largest - lowest < NARROW and (ties == BRESLOW or (strict and ties != PARTITION)):

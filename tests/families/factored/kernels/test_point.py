@@ -1,17 +1,20 @@
 """The user pass of the factored model's point estimate."""
 
+from itertools import pairwise
+
 import numba
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import softmax
 
 import permrank as pr
 from permrank.families.factored.kernels import Steps, Sums, _room, add_blocks, climb_users
 from permrank.kernels.lists import Lists
-from permrank.kernels.luce.damping import damped_statistics, damping_gradient, damping_sequence
+from permrank.kernels.luce.damping import damped_statistics, damping_sequence
 from permrank.kernels.luce.likelihood import BRESLOW, EFRON, EXACT, PARTITION, stage_statistics
 from permrank.posterior.kernels.arguments import NO_NOISE, Entries, Newton, Prior, Users
-from permrank.posterior.kernels.choices import Law, bend, ranking_terms
+from permrank.posterior.kernels.choices import Law, directional_curvature, ranking_terms
 from permrank.posterior.kernels.users import move_users
 from permrank.ragged import frozen
 
@@ -139,7 +142,7 @@ def test_scores_of_any_size_are_as_good(ties):
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_the_bend_along_a_change_is_the_second_difference(strict):
+def test_the_curvature_along_a_change_is_the_second_difference(strict):
     rng = np.random.default_rng(5)
     n = 12
     levels = np.arange(n) if strict else np.array([0, 0, 1, 2, 2, 2, 3, 4, 5, 5, 6, 6])
@@ -156,7 +159,7 @@ def test_the_bend_along_a_change_is_the_second_difference(strict):
     assert known
     h = 1e-3
     second = (2 * value - terms(h)[0] - terms(-h)[0]) / h**2
-    assert_allclose(bend(work[1], work[2], change, n), second, rtol=1e-5)
+    assert_allclose(directional_curvature(work[1], work[2], change, n), second, rtol=1e-5)
     # The bound that the conjugate gradients use: the variance over all stages together.
     expected = work[1] * np.cumsum(work[2])
     centred = change - (expected @ change) / expected.sum()
@@ -170,9 +173,12 @@ def test_damping_has_the_values_and_derivatives_of_its_own_kernel(kind):
     values, _, sums, _, in_damping, _ = climb(rankings, theta, users, BRESLOW, 0, damping)
     expected, residual, _, scores = log_posteriors(rankings, theta, users, BRESLOW, damping)
     assert_allclose(values, expected, rtol=1e-6, atol=1e-6)
-    assert_allclose(
-        in_damping, damping_gradient(rankings.indptr, scores, damping, rankings.weights), rtol=1e-5, atol=1e-5
-    )
+    slopes = np.zeros(8)  # by the definition, stage by stage
+    for r, (a, b) in enumerate(pairwise(rankings.indptr)):
+        for i in range(b - a - 1):
+            shares = softmax(damping[i] * scores[a + i : b])
+            slopes[i] += rankings.weights[r] * (scores[a + i] - shares @ scores[a + i : b])
+    assert_allclose(in_damping, slopes, rtol=1e-5, atol=1e-5)
     intercept = np.zeros(rankings.n_items)
     np.add.at(intercept, rankings.items, residual)
     assert_allclose(sums[:, K], intercept, rtol=1e-5, atol=1e-5)

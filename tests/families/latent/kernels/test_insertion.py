@@ -3,7 +3,6 @@
 import math
 import sys
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,6 +24,7 @@ from permrank.kernels.jit import njit
 from permrank.kernels.lists import Lists
 from permrank.ragged import frozen
 from permrank.testing.oracles import community_probability as probability
+from threads import by_threads
 
 MIXING = {"stage": BY_STAGE, "list": BY_LIST}
 
@@ -216,15 +216,9 @@ def test_many_candidates_have_the_same_bits_for_one_thread_and_two_and_in_any_co
         asked = np.array([0, candidates.size])
         return insertion_scores(lists, worths, theta, asked, candidates, Rules(EFRON, BY_STAGE), EXPECTED)
 
-    before, found = numba.get_num_threads(), []
-    try:
-        for n_threads in (1, numba.config.NUMBA_NUM_THREADS):
-            numba.set_num_threads(n_threads)
-            found.append(scores(np.arange(20, 5000)))
-    finally:
-        numba.set_num_threads(before)
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0][100:110], scores(np.arange(120, 130)))
+    one, all_of_them = by_threads(lambda: scores(np.arange(20, 5000)))
+    np.testing.assert_array_equal(one, all_of_them)
+    np.testing.assert_array_equal(one[100:110], scores(np.arange(120, 130)))
 
 
 def test_the_log_probability_of_a_place_is_that_of_the_distribution():

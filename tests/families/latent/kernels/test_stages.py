@@ -3,13 +3,18 @@
 import itertools
 import math
 
-import numba
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from permrank.families.latent.kernels.draws import latent_rankings, top_by_subsets
-from permrank.families.latent.kernels.membership import given_log_likelihoods, integrated_log_likelihoods, memberships
+from laws import p_value
+from permrank.families.latent.kernels.membership import (
+    given_log_likelihoods,
+    integrated_log_likelihoods,
+    latent_rankings,
+    memberships,
+    top_by_subsets,
+)
 from permrank.families.latent.kernels.stages import (
     BRESLOW,
     BY_LIST,
@@ -24,6 +29,7 @@ from permrank.ragged import frozen
 from permrank.randomness import stream_key
 from permrank.testing.oracles import community_probability as probability
 from permrank.testing.oracles import stage_terms
+from threads import by_threads
 
 MIXING = {"stage": BY_STAGE, "list": BY_LIST}
 
@@ -136,14 +142,7 @@ def test_the_bits_are_the_same_for_one_thread_and_two(mixing):
     orders = [rng.permutation(30)[: rng.integers(1, 20)] for _ in range(400)]
     worths, _ = tables(5, 30, 5)
     thetas = rng.dirichlet(np.ones(5), size=400)
-    before, found = numba.get_num_threads(), []
-    try:
-        for n_threads in (1, numba.config.NUMBA_NUM_THREADS):
-            numba.set_num_threads(n_threads)
-            found.append(statistics(orders, worths, thetas, mixing))
-    finally:
-        numba.set_num_threads(before)
-    for one, other in zip(*found, strict=True):
+    for one, other in zip(*by_threads(lambda: statistics(orders, worths, thetas, mixing)), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -214,15 +213,8 @@ def test_given_memberships_give_the_likelihood_of_the_definition(mixing):
     worths, _ = tables(11, 4, 2)
     orders = np.array(list(itertools.permutations(range(4))), np.int32)
     theta = np.random.default_rng(12).dirichlet(np.ones(2), size=24)
-    found = given_log_likelihoods(
-        np.arange(0, 97, 4),
-        orders.ravel(),
-        np.tile(np.arange(4, dtype=np.int32), 24),
-        worths,
-        theta,
-        EFRON,
-        MIXING[mixing],
-    )
+    lists = np.arange(0, 97, 4), orders.ravel(), np.tile(np.arange(4, dtype=np.int32), 24)
+    found = given_log_likelihoods(*lists, worths, theta, EFRON, MIXING[mixing])
     wanted = [math.log(probability(order, worths, own, mixing)) for order, own in zip(orders, theta, strict=True)]
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
@@ -231,20 +223,17 @@ def test_given_memberships_give_the_likelihood_of_the_definition(mixing):
 def test_draws_follow_the_model_and_not_one_with_sharper_worths(mixing):
     n, size = 4, 20_000
     fits = [tables(seed, n, 2) for seed in (13, 14)]
-    orders = list(itertools.permutations(range(n)))
 
-    def p_value(power):
-        wanted = np.array(
-            [np.mean([probability(o, worths**power, theta, mixing) for worths, theta in fits]) for o in orders]
-        )
-        return chi2.sf(np.sum((counts - size * wanted) ** 2 / (size * wanted)), len(orders) - 1)
+    def law(power):
+        return {
+            order: np.mean([probability(order, worths**power, theta, mixing) for worths, theta in fits])
+            for order in itertools.permutations(range(n))
+        }
 
     stack = np.stack([np.ascontiguousarray(worths.T) for worths, _ in fits])
     drawn = latent_rankings(stack, np.stack([t for _, t in fits]), MIXING[mixing], n, stream_key(1), size)
-    index = {order: place for place, order in enumerate(orders)}
-    counts = np.bincount([index[tuple(row)] for row in drawn.tolist()], minlength=len(orders))
-    assert p_value(1.0) > 1e-4
-    assert p_value(1.2) < 1e-6
+    assert p_value(drawn, law(1.0)) > 1e-4
+    assert p_value(drawn, law(1.2)) < 1e-6
 
 
 def test_a_draw_does_not_depend_on_how_many_are_drawn():

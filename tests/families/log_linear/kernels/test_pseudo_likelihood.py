@@ -49,10 +49,16 @@ STARTS = np.zeros(N + 1, np.int64)
 BLOCKS = np.array([0, 0, 1])  # one list, and none in the first block
 
 
+def orders_of(indptr, items, orders, weights, levels=None):
+    """Lists of different users, strict unless there are levels."""
+    levels = np.concatenate([np.arange(n, dtype=np.int32) for n in np.diff(indptr)]) if levels is None else levels
+    return Orders(*frozen(indptr, items, orders, levels, weights, np.arange(weights.size)))
+
+
 def evaluate(structure, order, unary, basis, values, weight=1.0, paired=True):
     pairs = (INDPTR, PARTNERS, values) if paired else (np.zeros(N + 1, np.int64), PARTNERS[:0], values[:0])
     of_entries, of_pairs = np.zeros(unary.shape), np.zeros((2, pairs[2].size))
-    lists, positions = Orders(*frozen(np.array([0, N]), ITEMS, order, np.array([weight]))), Positions(STARTS, basis)
+    lists, positions = orders_of(np.array([0, N]), ITEMS, order, np.array([weight])), Positions(STARTS, basis)
     given = Pairs(*frozen(*pairs[:2]))
     width = N if structure == pl.BY_RELOCATION else WIDTH
     value = pl.list_likelihoods(
@@ -93,9 +99,9 @@ def test_statistics_are_averaged_over_the_orders_of_ties():
     basis = np.array([[0.8], [0.3], [-0.1], [-0.4], [-0.6]])
     order, levels = np.array([4, 1, 0, 3, 2]), np.array([0, 1, 1, 1, 2], np.int32)
     of_entries, of_pairs = np.zeros((N, 1)), np.zeros((2, PARTNERS.size))
-    (levels,), pairs = frozen(levels), Pairs(*frozen(INDPTR, PARTNERS))
-    lists = Orders(*frozen(np.array([0, N]), ITEMS, order, np.array([2.0])))
-    pl.list_statistics(BLOCKS, lists, levels, Positions(STARTS, basis), pairs, of_entries, of_pairs)
+    pairs = Pairs(*frozen(INDPTR, PARTNERS))
+    lists = orders_of(np.array([0, N]), ITEMS, order, np.array([2.0]), levels)
+    pl.list_statistics(BLOCKS, lists, Positions(STARTS, basis), pairs, of_entries, of_pairs)
     orders = [(4, *tied, 2) for tied in itertools.permutations((1, 0, 3))]
     signs = np.mean([[[np.sign(o.index(b) - o.index(a)) for b in range(N)] for a in range(N)] for o in orders], axis=0)
     np.testing.assert_allclose(
@@ -116,7 +122,7 @@ def long_lists(n_lists, n, most, values, unary):
         )
     )
     items = np.arange(n_lists * n, dtype=np.int32)
-    lists = Orders(*frozen(np.arange(n_lists + 1) * n, items, np.tile(order, n_lists), np.ones(n_lists)))
+    lists = orders_of(np.arange(n_lists + 1) * n, items, np.tile(order, n_lists), np.ones(n_lists))
     basis, starts = np.linspace(1.0, -1.0, n)[:, None], np.zeros(n + 1, np.int64)
     of_entries, of_pairs = np.zeros((n_lists * n, 1)), np.zeros((2, pairs.items.size))
     found = pl.list_likelihoods(

@@ -34,10 +34,10 @@ def lists(seed, sizes=(1, 2, 5, 9, 30)):
 def computed(loss, indptr, levels, stars, weights, scores, smoothing=1.0, truncation=ALL):
     gradient = np.full(scores.size, np.nan)
     if loss == "top one":
-        return top_one_divergence(indptr, stars, weights, scores, gradient), gradient
+        return top_one_divergence(indptr, weights, stars, scores, gradient), gradient
     if loss == "squared":
-        return squared_errors(indptr, stars, weights, 5.0, scores, gradient), gradient
-    return ndcg_bound(indptr, levels, 2**stars - 1, weights, truncation, smoothing, scores, gradient), gradient
+        return squared_errors(indptr, weights, stars, 5.0, scores, gradient), gradient
+    return ndcg_bound(indptr, weights, levels, 2**stars - 1, truncation, smoothing, scores, gradient), gradient
 
 
 @pytest.mark.parametrize("loss", ["top one", "squared", "ndcg"])
@@ -67,7 +67,7 @@ def test_squared_errors_solve_for_the_offset():
         error = stars[a:b] - scores[a:b]
         best = minimize(lambda x, e=error: np.sum((e - x) ** 2) + 5.0 * np.sum(x**2), 0.0).fun
         assert_allclose(values[r], weights[r] * best, rtol=1e-8, atol=1e-8)
-    bare = squared_errors(indptr, stars, weights, np.inf, scores, np.empty(scores.size))
+    bare = squared_errors(indptr, weights, stars, np.inf, scores, np.empty(scores.size))
     wanted = weights * np.add.reduceat((stars - scores) ** 2, indptr[:-1])
     assert_allclose(bare, wanted, rtol=1e-12, atol=0)
 
@@ -92,7 +92,7 @@ def test_the_bound_on_ndcg_is_the_largest_over_all_orders_and_the_best_assignmen
         gains, c = 2**stars - 1, discounts_of(n, truncation)
         ideal = c @ gains
         mean_c = np.array([c[levels == level].mean() for level in levels])
-        value = ndcg_bound(ends, levels, gains, np.ones(1), truncation, 0.0, s, np.empty(n))[0]
+        value = ndcg_bound(ends, np.ones(1), levels, gains, truncation, 0.0, s, np.empty(n))[0]
         orders = (
             n * (1 - c @ gains[list(order)] / ideal) + c @ s[list(order)] - mean_c @ s
             for order in itertools.permutations(range(n))
@@ -111,9 +111,9 @@ def test_the_bound_on_ndcg_is_never_below_what_the_order_by_scores_loses():
             stars, levels, ends, s = one_list(rng, n, ties=True)
             gains, c = 2**stars - 1, discounts_of(n, ALL)
             lost = 1 - c @ gains[np.argsort(-s)] / (c @ gains)
-            value = ndcg_bound(ends, levels, gains, np.ones(1), ALL, smoothing, s, np.empty(n))[0]
+            value = ndcg_bound(ends, np.ones(1), levels, gains, ALL, smoothing, s, np.empty(n))[0]
             assert value / n >= lost - 1e-12
-            bare = ndcg_bound(ends, levels, gains, np.ones(1), ALL, 0.0, s, np.empty(n))[0]
+            bare = ndcg_bound(ends, np.ones(1), levels, gains, ALL, 0.0, s, np.empty(n))[0]
             assert bare <= value + 1e-12 <= bare + smoothing / 2 * (c @ c) + 1e-9
 
 
@@ -134,5 +134,5 @@ def test_the_projection_is_the_nearest_mixture_of_orders():
 def test_lists_that_say_nothing_cost_nothing():
     gradient = np.full(1, np.nan)
     one, ends = frozen(np.zeros(1, np.int32), np.array([0, 1]))
-    assert ndcg_bound(ends, one, np.ones(1), np.ones(1), ALL, 1.0, np.ones(1), gradient)[0] == 0
+    assert ndcg_bound(ends, np.ones(1), one, np.ones(1), ALL, 1.0, np.ones(1), gradient)[0] == 0
     assert gradient[0] == 0

@@ -23,13 +23,13 @@ def lists(seed, sizes=(1, 2, 3, 7, 12, 40), tied=0.4, spread=1.5):
 
 
 def computed(loss, indptr, levels, weights, scores, n_partners=100, smoothing=None):
-    gradient = np.full(scores.size, np.nan)
+    gradient, numbers = np.full(scores.size, np.nan), np.arange(weights.size)
     smoothing = SMOOTH.get(loss, smoothing) if smoothing is None else smoothing
     if loss == "squared":
-        return squared_pairs(indptr, levels, weights, scores, gradient), gradient
+        return squared_pairs(indptr, weights, levels, scores, gradient), gradient
     if loss == "logistic":
-        return logistic_pairs(indptr, levels, weights, n_partners, KEY, 0, scores, gradient), gradient
-    return hinge_pairs(indptr, levels, weights, smoothing, scores, gradient), gradient
+        return logistic_pairs(indptr, weights, numbers, levels, n_partners, KEY, scores, gradient), gradient
+    return hinge_pairs(indptr, weights, levels, smoothing, scores, gradient), gradient
 
 
 def of_pair(loss, d, smoothing):
@@ -96,9 +96,9 @@ def test_gradients_are_differences_of_values(loss, n_partners):
 def test_drawn_partners_estimate_the_sum_over_all_pairs_without_bias():
     indptr, levels, weights, scores = lists(5, sizes=(30,))
     exact, slope = (part.copy() for part in computed("logistic", indptr, levels, weights, scores))
-    gradient, values, slopes = np.empty(30), [], []
+    gradient, first, values, slopes = np.empty(30), np.zeros(1, np.int64), [], []
     for key in range(4_000):
-        values.append(logistic_pairs(indptr, levels, weights, 2, np.uint64(key), 0, scores, gradient)[0])
+        values.append(logistic_pairs(indptr, weights, first, levels, 2, np.uint64(key), scores, gradient)[0])
         slopes.append(gradient.copy())
     error = np.std(values) / math.sqrt(len(values))
     assert abs(np.mean(values) - exact[0]) < 4 * error

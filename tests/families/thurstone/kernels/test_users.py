@@ -68,7 +68,8 @@ def people(said, population, n_sweeps, n_scans=1):
     depths(said, depth)
     x = first_utilities(depth, said.slot_indptr)
     size = population.theta.shape[3] - 1
-    centres, draws, means = np.zeros((3, 1, n_users, size))
+    draws, means = np.zeros((2, 1, n_users, size))
+    centres = np.insert(draws, size, 1.0, axis=2)
     state = np.zeros((1, n_users), np.int64), draws, means, np.empty((1, x.size))
     rounds = Rounds(n_sweeps - 1, 1, n_scans)
     move_users(said, population, centres, rounds, stream_key(11), np.uint64(0), x[None], *state)

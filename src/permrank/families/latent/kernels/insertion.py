@@ -196,8 +196,8 @@ def position_log_probabilities(lists, worths, memberships, candidates, first, la
     out = np.empty(indptr.size - 1)
     for r in prange(indptr.size - 1):
         part = slice(indptr[r], indptr[r + 1])
-        found = latent_insertion_probabilities(
+        probabilities = latent_insertion_probabilities(
             levels[part], items[part], worths, memberships[r], worths[candidates[r]], rules.ties, rules.mixing
         )
-        out[r] = math.log(max(found[first[r] : last[r] + 1].sum(), 1e-300))
+        out[r] = math.log(max(probabilities[first[r] : last[r] + 1].sum(), 1e-300))
     return out

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from permrank.kernels.jit import njit, prange
-from permrank.kernels.lists import Lists
 
 Array = NDArray[Any]
 
@@ -158,12 +157,27 @@ def _one_list(lists, r, worths, inverse, mixture, outer, rules, counts, chosen, 
 
 
 @njit(error_model="numpy", parallel=True)
-def _statistics(bounds, lists, outer, worths, mixture, rules, longest):
-    """See `latent_statistics`."""
+def latent_statistics(bounds, lists, outer, worths, mixture, rules):
+    """E-step over all users, and the sums that the M-step needs (§3.2.1), in O(n_entries K).
+
+    bounds (n_blocks + 1,): users of each block; the weights of the lists: how often the user gave each; outer
+    (n_users,): how many such users there are; worths (n_items, K); mixture (n_users, K): weights of the communities,
+    positive. Returns
+
+    * value (n_users,): Σ_i log Σ_z θ_z p_i^z, or log Σ_z θ_z Π_i p_i^z with `BY_LIST`;
+    * counts (n_users, K): Σ_i Q_i(z), or the posterior of the one community with `BY_LIST`;
+    * by block, to be added up: chosen (n_blocks, n_items, K): Σ Q over stages that choose the item; available
+      (n_blocks, n_items, K): Σ Q / A over stages in which it could be chosen. w <- chosen / available never lowers the
+      bound (Hunter's MM, weighted).
+
+    The same bits for any number of threads.
+    """
     user_indptr, indptr, items, levels, weights = lists
     ties, mixing = rules.ties, rules.mixing
     n_users, n_communities = mixture.shape
-    n_blocks = bounds.size - 1
+    n_blocks, longest = bounds.size - 1, 0
+    for r in range(indptr.size - 1):
+        longest = max(longest, indptr[r + 1] - indptr[r])
     value, counts = np.zeros(n_users), np.zeros((n_users, n_communities))
     chosen = np.zeros((n_blocks, worths.shape[0], n_communities))
     available = np.zeros((n_blocks, worths.shape[0], n_communities))
@@ -192,28 +206,6 @@ def _statistics(bounds, lists, outer, worths, mixture, rules, longest):
                     lists, r, worths, inverse, member, outer[u], rules, counts[u], chosen[b], available[b]
                 )
     return value, counts, chosen, available
-
-
-def latent_statistics(
-    bounds: Array, lists: Lists, outer: Array, worths: Array, mixture: Array, rules: Rules
-) -> tuple[Array, Array, Array, Array]:
-    """E-step over all users, and the sums that the M-step needs (§3.2.1), in O(n_entries K).
-
-    bounds (n_blocks + 1,): users of each block; the weights of the lists: how often the user gave each; outer
-    (n_users,): how many such users there are; worths (n_items, K); mixture (n_users, K): weights of the communities,
-    positive. Returns
-
-    * value (n_users,): Σ_i log Σ_z θ_z p_i^z, or log Σ_z θ_z Π_i p_i^z with `BY_LIST`;
-    * counts (n_users, K): Σ_i Q_i(z), or the posterior of the one community with `BY_LIST`;
-    * by block, to be added up: chosen (n_blocks, n_items, K): Σ Q over stages that choose the item; available
-      (n_blocks, n_items, K): Σ Q / A over stages in which it could be chosen. w <- chosen / available never lowers the
-      bound (Hunter's MM, weighted).
-
-    The same bits for any number of threads.
-    """
-    longest = int(np.diff(lists.indptr).max()) if lists.indptr.size > 1 else 0
-    found: tuple[Array, Array, Array, Array] = _statistics(bounds, lists, outer, worths, mixture, rules, longest)
-    return found
 
 
 def worth_table(scores: Array) -> Array:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 class Pairs(NamedTuple):
     """Pairs of items a < b with a parameter: those of a are ``items[indptr[a]:indptr[a + 1]]``, ascending."""
@@ -33,13 +36,25 @@ class Positions(NamedTuple):
 class Orders(NamedTuple):
     """Lists with their items ascending, and for every position the number of its item among those of the list.
 
-    indptr: (n_lists + 1,); items, orders: (n_entries,); weights: (n_lists,).
+    Attributes
+    ----------
+    indptr : (n_lists + 1,)
+    items, orders, levels : (n_entries,)
+        levels: the tie group of each position.
+    weights, owners : (n_lists,)
+        owners: the index of the user of each list.
     """
 
     indptr: Any
     items: Any
     orders: Any
+    levels: Any
     weights: Any
+    owners: Any
+
+    def entry_users(self) -> NDArray[np.int64]:
+        """Index of the user of each entry."""
+        return np.repeat(self.owners, np.diff(self.indptr))
 
 
 class Terms(NamedTuple):
@@ -64,16 +79,6 @@ class Moves(NamedTuple):
     move: Any
     width: Any
     n_steps: Any
-
-
-class Listed(NamedTuple):
-    """Lists of users in their order, ties by levels, with the coefficients of their entries: unary (n_entries, B)."""
-
-    user_indptr: Any
-    indptr: Any
-    items: Any
-    levels: Any
-    unary: Any
 
 
 class Candidates(NamedTuple):

@@ -78,25 +78,26 @@ def _position_score(probabilities, n_positions, rule):
 
 
 @njit(error_model="numpy", parallel=True)
-def insertion_scores(listed, candidates, positions, pairs, pair_values, rule):
+def insertion_scores(lists, unary, candidates, positions, pairs, pair_values, rule):
     """Score of candidates: the share of the user's listed items that each is expected to come before.
 
-    It is the mean over the user's lists, each by its number of items; NaN for a user without a list.
+    It is the mean over the user's lists, each by its number of items; NaN for a user without a list. unary:
+    (n_entries, B), coefficients of the listed items.
     """
     out = np.empty(candidates.items.size)
-    for u in prange(listed.user_indptr.size - 1):
-        first, last, longest = listed.user_indptr[u], listed.user_indptr[u + 1], 0
+    for u in prange(lists.user_indptr.size - 1):
+        first, last, longest = lists.user_indptr[u], lists.user_indptr[u + 1], 0
         for r in range(first, last):
-            longest = max(longest, listed.indptr[r + 1] - listed.indptr[r])
+            longest = max(longest, lists.indptr[r + 1] - lists.indptr[r])
         energies, probabilities = np.empty(longest + 1), np.empty(longest + 1)
         for c in range(candidates.bounds[u], candidates.bounds[u + 1]):
             item, total, weight = candidates.items[c], 0.0, 0.0
             for r in range(first, last):
-                start, stop = listed.indptr[r], listed.indptr[r + 1]
-                n = np.int64(1) + np.count_nonzero(listed.items[start:stop] != item)
+                start, stop = lists.indptr[r], lists.indptr[r + 1]
+                n = np.int64(1) + np.count_nonzero(lists.items[start:stop] != item)
                 position_energies(
-                    item, candidates.own[c], listed.items[start:stop], listed.levels[start:stop],
-                    listed.unary[start:stop], positions.table[positions.start[n] : positions.start[n] + n], pairs,
+                    item, candidates.own[c], lists.items[start:stop], lists.levels[start:stop],
+                    unary[start:stop], positions.table[positions.start[n] : positions.start[n] + n], pairs,
                     pair_values, energies,
                 )  # fmt: skip
                 softmax_of_energies(energies, n, probabilities)

@@ -168,10 +168,11 @@ def list_likelihoods(
 
 
 @njit(error_model="numpy")
-def _one_statistics(lists, r, levels, positions, pairs, unary_out, pair_out):
+def _one_statistics(lists, r, positions, pairs, unary_out, pair_out):
     """`list_statistics` for list r; pair_out: (n_pairs,)."""
     start, n, weight = lists.indptr[r], lists.indptr[r + 1] - lists.indptr[r], lists.weights[r]
-    items, order, levels = lists.items[start : start + n], lists.orders[start : start + n], levels[start : start + n]
+    part = slice(start, start + n)
+    items, order, levels = lists.items[part], lists.orders[part], lists.levels[part]
     table, first = positions.table[positions.start[n] :], 0
     while first < n:
         end = first + 1
@@ -194,13 +195,12 @@ def _one_statistics(lists, r, levels, positions, pairs, unary_out, pair_out):
 
 
 @njit(error_model="numpy", parallel=True)
-def list_statistics(bounds, lists, levels, positions, pairs, unary_out, pair_out):
+def list_statistics(bounds, lists, positions, pairs, unary_out, pair_out):
     """What the log-likelihood multiplies the parameters with: g of an item's position, and ±1 for the order of a pair.
 
     Both are averaged over the orders inside a tie (positions of equal level), and weighted. bounds: (n_blocks + 1,),
-    lists of each block; levels: (n_entries,), of each position; unary_out: (n_entries, B), written; pair_out:
-    (n_blocks, n_pairs), added to.
+    lists of each block; unary_out: (n_entries, B), written; pair_out: (n_blocks, n_pairs), added to.
     """
     for block in prange(bounds.size - 1):
         for r in range(bounds[block], bounds[block + 1]):
-            _one_statistics(lists, r, levels, positions, pairs, unary_out, pair_out[block])
+            _one_statistics(lists, r, positions, pairs, unary_out, pair_out[block])

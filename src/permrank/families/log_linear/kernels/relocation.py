@@ -157,10 +157,8 @@ def add_relocations(
         longest = max(longest, lists.indptr[r + 1] - lists.indptr[r])
     flat, size = np.empty((4, longest)), n_items if partners.items.size > 0 else 0
     room, ranked = Room(flat[0], flat[1], flat[2], flat[3], flat[3].view(np.int64)), _ranked(lists, first, last, unary)
-    row, (bounds, where, sources) = (
-        Row(np.zeros(size), np.zeros(size)),
-        _by_item(lists, first, last, ranked, n_items, most),
-    )
+    row = Row(np.zeros(size), np.zeros(size))
+    bounds, where, sources = _by_item(lists, first, last, ranked, n_items, most)
     for item in range(n_items):
         if bounds[item] == bounds[item + 1]:
             continue
@@ -178,8 +176,8 @@ def add_relocations(
             _add_gradient(items, source, basis, part * lists.weights[r], ranked.slopes[a:b], row, room)
         for p in range(partners.indptr[item], partners.indptr[item + 1]):
             other = partners.items[p]
-            found = row.gradient[other]
-            pair_gradient[partners.stored[p]] += found if item < other else -found
+            slope = row.gradient[other]
+            pair_gradient[partners.stored[p]] += slope if item < other else -slope
             row.potentials[other] = 0.0
     for r in range(first, last):
         start = lists.indptr[r]

@@ -91,8 +91,8 @@ def searched_order(above, start, key, n_kicks):
             b = np.int64(bits(key, counter + 1) % np.uint64(n))
             order[a], order[b] = order[b], order[a]
         _improve(above, order)
-        found = order_cost(above, order)
-        if found < cost - 1e-9:
-            cost = found
+        reached = order_cost(above, order)
+        if reached < cost - 1e-9:
+            cost = reached
             best = order
     return best

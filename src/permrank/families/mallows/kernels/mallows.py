@@ -1,10 +1,13 @@
-"""Mallows' model with Kendall's distance: P(π) = e^{-θ d(π, centre)} / Z_n(θ).
+"""Mallows' model: P(π) = e^{-θ d(π, centre)} / Z_n(θ), with Kendall's distance and with Spearman's.
 
-Repeated insertion: put the items of the centre, first to last, into a growing list. The t-th (from 0) goes before the
-last v of those already there with probability ∝ e^{-θ v}, v = 0 .. t, and so adds v to the distance. Hence
-Z_n = Π_{m <= n} (1 - e^{-mθ}) / (1 - e^{-θ}). A complete list with ties, blocks of sizes m_b, has the probability
+Kendall's, by repeated insertion: put the items of the centre, first to last, into a growing list. The t-th (from 0)
+goes before the last v of those already there with probability ∝ e^{-θ v}, v = 0 .. t, and so adds v to the distance.
+Hence Z_n = Π_{m <= n} (1 - e^{-mθ}) / (1 - e^{-θ}). A complete list with ties, blocks of sizes m_b, has the probability
 e^{-θ D} Π Z_{m_b} / Z_n, where D counts the pairs between blocks that the centre has the other way round. A list that
 leaves items out has none in closed form; see `insert_around`.
+
+Spearman's, the sum of squared differences of positions, by sums over all subsets: Z_n(θ) = perm(e^{-θ (i - j)²})
+(permanent), in O(2^n n), position by position, over the set of items placed so far.
 """
 
 from __future__ import annotations
@@ -16,9 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from permrank.kernels.jit import njit, prange
+from permrank.kernels.sets import n_members
 from permrank.kernels.streams import derive, uniform
 
 Array = NDArray[Any]
+# Under Spearman's distance.
+MOST_ITEMS = 16
 
 
 class Listed(NamedTuple):
@@ -29,7 +35,7 @@ class Listed(NamedTuple):
     levels: Any
 
 
-class Communities(NamedTuple):
+class Centres(NamedTuple):
     """Centres, best first, and the position of each item in each, (K, n) both; dispersions θ (K,)."""
 
     centres: Any
@@ -83,7 +89,7 @@ def _drawn_steps(theta, n_choices, u):
 
 
 @njit(error_model="numpy")
-def _log_geometric(theta, n_choices):
+def log_geometric(theta, n_choices):
     """log Σ_{v < n_choices} e^{-θ v}."""
     if theta * n_choices < 1e-9:
         return math.log(n_choices)
@@ -111,7 +117,7 @@ def insert_around(centre, theta, level_of, n_wanted, key, order):
                     low = p + 1
                 elif other > level and high == t:
                     high = p
-            log_weight += _log_geometric(theta, high - low + 1) - theta * (t - high) - _log_geometric(theta, t + 1)
+            log_weight += log_geometric(theta, high - low + 1) - theta * (t - high) - log_geometric(theta, t + 1)
         p = high - _drawn_steps(theta, high - low + 1, uniform(key, t))
         for q in range(t, p, -1):
             order[q] = order[q - 1]
@@ -130,7 +136,7 @@ def repeated_insertion(centre, theta, key, size):
 
 
 @njit
-def _block_log_probability(items, levels, positions, theta, log_z):
+def block_log_probability(items, levels, positions, theta, log_z):
     """log P of a complete list with ties."""
     n = items.size
     crossed, value, size = 0, 0.0, 1
@@ -149,7 +155,7 @@ def _block_log_probability(items, levels, positions, theta, log_z):
 def list_log_probabilities(lists, communities, log_z, draws):
     """log P(list | community) (n_lists, n_communities): exact for complete lists, else the log of the mean weight.
 
-    lists: `Listed`; communities: `Communities`; draws: `Draws`; `log_z` has the normalisers by size.
+    lists: `Listed`; communities: `Centres`; draws: `Draws`; `log_z` has the normalisers by size.
     """
     indptr, items, levels = lists
     centres, positions, thetas = communities
@@ -166,7 +172,7 @@ def list_log_probabilities(lists, communities, log_z, draws):
                 first, last = min(first, positions[z, items[e]]), max(last, positions[z, items[e]])
             # All items, or neighbours in the centre: the others lie before or after all of them and change nothing.
             if last - first + 1 == end - start:
-                out[r, z] = _block_log_probability(
+                out[r, z] = block_log_probability(
                     items[start:end], levels[start:end], positions[z], thetas[z], log_z[z]
                 )
                 continue
@@ -253,3 +259,64 @@ def expected_pairs(bounds, lists, communities, chances, shares, draws):
             for e in range(start, end):
                 level_of[items[e]] = -1
     return parts
+
+
+@njit
+def completions(theta, n, first, second):
+    """Sums over the orders of what is not yet placed, by the set of items placed (2^n,), and minus their θ-slopes.
+
+    Item i of the centre at position k weighs e^{-θ (i - k)²}. Where first >= 0 only orders with
+    `first` before `second` count.
+    """
+    size = 1 << n
+    value, slope = np.zeros(size), np.zeros(size)
+    value[size - 1] = 1.0
+    for members in range(size - 2, -1, -1):
+        position = n_members(members)
+        for i in range(n):
+            if members >> i & 1 or (i == second and first >= 0 and not members >> first & 1):
+                continue
+            squared = float((i - position) ** 2)
+            weight = math.exp(-theta * squared)
+            after = members | 1 << i
+            value[members] += weight * value[after]
+            slope[members] += weight * (slope[after] + squared * value[after])
+    return value, slope
+
+
+@njit(parallel=True)
+def spearman_precedence(theta, n):
+    """P(i before j) for items i and j of the centre (n, n)."""
+    out = np.full((n, n), 0.5)
+    total = completions(theta, n, -1, -1)[0][0]
+    for pair in prange(n * n):
+        i, j = pair // n, pair % n
+        if i < j:
+            out[i, j] = completions(theta, n, i, j)[0][0] / total
+    for i in range(n):
+        for j in range(i):
+            out[i, j] = 1.0 - out[j, i]
+    return out
+
+
+@njit
+def spearman_rankings(centre, theta, key, size):
+    """Orders drawn from the model, exactly (size, n)."""
+    n = centre.size
+    value = completions(theta, n, -1, -1)[0]
+    out = np.empty((size, n), np.int64)
+    for draw in range(size):
+        stream, members = derive(key, draw), 0
+        for position in range(n):
+            left = uniform(stream, position) * value[members]
+            chosen = -1
+            for i in range(n):
+                if members >> i & 1:
+                    continue
+                chosen = i  # rounding may leave nothing: the last one serves
+                left -= math.exp(-theta * float((i - position) ** 2)) * value[members | 1 << i]
+                if left <= 0.0:
+                    break
+            members |= 1 << chosen
+            out[draw, position] = centre[chosen]
+    return out

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from permrank.families.mallows.kernels.mallows import _block_log_probability, _log_geometric, insert_around
+from permrank.families.mallows.kernels.mallows import block_log_probability, insert_around, log_geometric
 from permrank.kernels.jit import njit, prange
 from permrank.kernels.sets import log_add
 from permrank.kernels.streams import derive, uniform
@@ -111,7 +111,7 @@ def _summed_log_probability(kinds, sizes, theta, log_z):
             for a in range(n_active):
                 left = active[a] - state // strides[a] % (active[a] + 1)
                 if left > 0:
-                    step = _log_geometric(theta, left) - theta * (passed + waiting[a])
+                    step = log_geometric(theta, left) - theta * (passed + waiting[a])
                     logs[state + strides[a]] = log_add(logs[state + strides[a]], value + step)
                     passed += left
         before = logs[n_unlisted * (n_mine - 1) :].copy()
@@ -172,9 +172,9 @@ def _drawn_log_weight(kinds, sizes, least, theta, key, left, chances):
             if left[c] == 0:
                 continue
             if kinds[c] < 0:
-                chances[c] = _log_geometric(theta, left[c]) - theta * (passed - least[c, block])
+                chances[c] = log_geometric(theta, left[c]) - theta * (passed - least[c, block])
             elif kinds[c] == block:
-                chances[c] = _log_geometric(theta, left[c]) - theta * (passed - forced + to_come)
+                chances[c] = log_geometric(theta, left[c]) - theta * (passed - forced + to_come)
                 chances[c] += math.log(n_listed / in_block[block])
             passed += left[c]
             forced += left[c] * (kinds[c] > block)
@@ -189,7 +189,7 @@ def _drawn_log_weight(kinds, sizes, least, theta, key, left, chances):
                     break
         for c in range(chosen):
             passed += left[c]
-        log_weight += _log_geometric(theta, left[chosen]) - theta * passed - (chances[chosen] - top - math.log(total))
+        log_weight += log_geometric(theta, left[chosen]) - theta * passed - (chances[chosen] - top - math.log(total))
         left[chosen] -= 1
         if kinds[chosen] >= 0:
             in_block[block] -= 1
@@ -244,7 +244,7 @@ def _list_log_likelihood(listed, level, centre, positions, theta, log_z, key, n_
         level_of[listed[e]] = level[e]
         first, last = min(first, positions[listed[e]]), max(last, positions[listed[e]])
     if last - first + 1 <= listed.size:
-        return _block_log_probability(listed, level, positions, theta, log_z), 0.0
+        return block_log_probability(listed, level, positions, theta, log_z), 0.0
     if listed.size == 2:
         if level[0] == level[1]:
             return 0.0, 0.0
@@ -259,17 +259,19 @@ def _list_log_likelihood(listed, level, centre, positions, theta, log_z, key, n_
 
 
 @njit(parallel=True)
-def list_log_likelihoods(indptr, items, levels, centres, positions, thetas, log_z, key, n_draws, most_work):
+def list_log_likelihoods(lists, communities, log_z, draws, most_work):
     """log P(list | community) and its standard error, (n_lists, n_communities) each; 0 where it is exact.
 
-    `positions` has the position of each item in each centre, `log_z` the normalisers by size.
+    Arguments as of `list_log_probabilities`; sums of more than ``most_work`` numbers are estimated.
     """
+    indptr, items, levels = lists
+    centres, positions, thetas = communities
     n_lists, n_communities = indptr.size - 1, centres.shape[0]
     out, errors = np.zeros((n_lists, n_communities)), np.zeros((n_lists, n_communities))
     for r in prange(n_lists):
         for z in range(n_communities):
             out[r, z], errors[r, z] = _list_log_likelihood(
                 items[indptr[r] : indptr[r + 1]], levels[indptr[r] : indptr[r + 1]], centres[z], positions[z],
-                thetas[z], log_z[z], derive(derive(key, r), z), n_draws, most_work,
+                thetas[z], log_z[z], derive(derive(draws.key, r), z), draws.size, most_work,
             )  # fmt: skip
     return out, errors

@@ -14,7 +14,7 @@ from permrank.kernels.jit import njit, prange
 
 
 @njit(error_model="numpy", parallel=True)
-def top_one_divergence(indptr, relevance, weights, scores, gradient):
+def top_one_divergence(indptr, weights, relevance, scores, gradient):
     """Σ_j p_j log(p_j / q_j), p and q the softmax of relevances and of scores (Cao et al. 2007, top-one probabilities).
 
     ListNet's cross-entropy less the entropy of p, which no score changes: never negative, zero for a perfect fit.
@@ -43,7 +43,7 @@ def top_one_divergence(indptr, relevance, weights, scores, gradient):
 
 
 @njit(error_model="numpy", parallel=True)
-def squared_errors(indptr, relevance, weights, ridge, scores, gradient):
+def squared_errors(indptr, weights, relevance, ridge, scores, gradient):
     """min_a Σ_j (r_j - a - s_j)² + ridge a²: squared error with an offset of the list's own, which is solved for.
 
     With e = r - s this is Σ e² - (Σ e)² / (n + ridge); an infinite ridge leaves the offset out.
@@ -92,7 +92,7 @@ def project_on_permutahedron(z, discounts):
 
 
 @njit(error_model="numpy", parallel=True)
-def ndcg_bound(indptr, levels, gains, weights, truncation, smoothing, scores, gradient):
+def ndcg_bound(indptr, weights, levels, gains, truncation, smoothing, scores, gradient):
     """CofiRank's convex bound on 1 - NDCG: max over orders π of 1 - NDCG(π) + <c, s_π - s> (Weimer et al. 2007).
 
     With c the discounts 1 / log2(1 + position) of DCG, cut after ``truncation`` positions, the cost of putting entry j

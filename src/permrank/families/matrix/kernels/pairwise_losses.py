@@ -8,29 +8,20 @@ both times the weight of the ranking.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from permrank.kernels.jit import njit, prange
+from permrank.kernels.logistic import logistic, softplus
 from permrank.kernels.streams import bits, derive
 
 
-@njit(error_model="numpy")
-def _mean(scores, start, stop):
-    total = 0.0
-    for e in range(start, stop):
-        total += scores[e]
-    return total / max(stop - start, 1)
-
-
 @njit(error_model="numpy", parallel=True)
-def squared_pairs(indptr, levels, weights, scores, gradient):
+def squared_pairs(indptr, weights, levels, scores, gradient):
     """Σ (1 - d_ij)²: running sums of 1, s and s² over what lies above an entry, and over what lies below."""
     values = np.zeros(indptr.size - 1)
     for r in prange(indptr.size - 1):
         start, stop = indptr[r], indptr[r + 1]
-        centre = _mean(scores, start, stop)  # differences are all that counts; small numbers keep their digits
+        centre = np.mean(scores[start:stop])  # differences are all that counts; small numbers keep their digits
         count, total, squares = 0.0, 0.0, 0.0
         first = start
         while first < stop:
@@ -86,7 +77,7 @@ def _prefix(tree, index):
 
 
 @njit(error_model="numpy", parallel=True)
-def hinge_pairs(indptr, levels, weights, smoothing, scores, gradient):
+def hinge_pairs(indptr, weights, levels, smoothing, scores, gradient):
     """Σ h(1 - d_ij): h(z) = max(0, z), for a smoothing μ > 0 z² / 2μ below μ and z - μ/2 beyond.
 
     Entries are met level by level and kept in a Fenwick tree over the order of their scores, so that all pairs with
@@ -96,7 +87,7 @@ def hinge_pairs(indptr, levels, weights, smoothing, scores, gradient):
     for r in prange(indptr.size - 1):
         start, stop = indptr[r], indptr[r + 1]
         n = stop - start
-        s = scores[start:stop] - _mean(scores, start, stop)
+        s = scores[start:stop] - np.mean(scores[start:stop])
         order = np.argsort(s)
         ascending = s[order]
         position = np.empty(n, np.int64)
@@ -149,24 +140,14 @@ def hinge_pairs(indptr, levels, weights, smoothing, scores, gradient):
     return values
 
 
-@njit(error_model="numpy")
-def _logistic(d):
-    """log(1 + e^-d) and minus its derivative 1 / (1 + e^d), without overflow."""
-    if d > 0.0:
-        e = math.exp(-d)
-        return math.log1p(e), e / (1.0 + e)
-    e = math.exp(d)
-    return math.log1p(e) - d, 1.0 / (1.0 + e)
-
-
 @njit(error_model="numpy", parallel=True)
-def logistic_pairs(indptr, levels, weights, n_partners, key, before, scores, gradient):
+def logistic_pairs(indptr, weights, numbers, levels, n_partners, key, scores, gradient):
     """Σ log(1 + e^{-d_ij}), all pairs of a list of up to 2 ``n_partners`` entries, an unbiased estimate beyond.
 
     In a longer list every entry i meets ``n_partners`` others, drawn evenly from the D_i that are not tied with it, and
     each of these pairs counts D_i / (2 n_partners): the sum over entries and partners has the sum over pairs as its
-    mean. The draws depend on (key, ranking) alone and stay the same from call to call, so that the estimate is one
-    fixed function with the gradient that is given; before: rankings of others, which are numbered before these.
+    mean. The draws depend on the key and the number of the list alone and stay the same from call to call, so that the
+    estimate is one fixed function with the gradient that is given.
     """
     values = np.zeros(indptr.size - 1)
     for r in prange(indptr.size - 1):
@@ -178,12 +159,12 @@ def logistic_pairs(indptr, levels, weights, n_partners, key, before, scores, gra
                 if levels[j] != levels[first]:
                     first = j
                 for i in range(start, first):
-                    value, slope = _logistic(scores[i] - scores[j])
+                    value, slope = softplus(scores[j] - scores[i]), logistic(scores[j] - scores[i])
                     values[r] += value
                     gradient[i] -= slope
                     gradient[j] += slope
         else:
-            stream, drawn = derive(key, before + r), 0
+            stream, drawn = derive(key, numbers[r]), 0
             while first < stop:
                 end = first + 1
                 while end < stop and levels[end] == levels[first]:
@@ -199,7 +180,7 @@ def logistic_pairs(indptr, levels, weights, n_partners, key, before, scores, gra
                         if other >= first:
                             other += end - first
                         i, j = (other, e) if other < e else (e, other)
-                        value, slope = _logistic(scores[i] - scores[j])
+                        value, slope = softplus(scores[j] - scores[i]), logistic(scores[j] - scores[i])
                         values[r] += share * value
                         gradient[i] -= share * slope
                         gradient[j] += share * slope

@@ -16,21 +16,9 @@ import math
 import numpy as np
 
 from permrank.kernels.jit import njit, prange
+from permrank.kernels.logistic import logistic, softplus
 
 DAVIDSON, RAO_KUPPER = 0, 1
-
-
-@njit(error_model="numpy", inline="always")
-def _softplus(x):
-    """log(1 + e^x)."""
-    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
-
-
-@njit(error_model="numpy", inline="always")
-def _logistic(x):
-    """1 / (1 + e^-x)."""
-    small = math.exp(-abs(x))
-    return 1.0 / (1.0 + small) if x >= 0 else small / (1.0 + small)
 
 
 @njit(parallel=True, error_model="numpy")
@@ -64,8 +52,8 @@ def bradley_terry_sums(rows, partners, wins, losses, ties, scores, log_tie, form
                 slope += t - n * p
                 bend += n * p * (1.0 - p)
             else:
-                a, b = _logistic(log_tie - d), _logistic(log_tie + d)
-                value += t * log_gap - (w + t) * _softplus(log_tie - d) - (l + t) * _softplus(log_tie + d)
+                a, b = logistic(log_tie - d), logistic(log_tie + d)
+                value += t * log_gap - (w + t) * softplus(log_tie - d) - (l + t) * softplus(log_tie + d)
                 chosen += w + t
                 expected += (w + t) * (1.0 - a) + (l + t) * b
                 slope -= (w + t) * a + (l + t) * b

@@ -21,20 +21,9 @@ Array = NDArray[Any]
 NARROW = 300.0
 # Five-point differences err by step^4 / 30 * f^(5) = 8e-12 f^(5); quadrature noise of 1e-13 / step is 3e-11.
 _STEP = 2.0**-8
+_MOVES = np.array([1.0, -1.0, 2.0, -2.0])
 # Entries of perturbed rankings held at a time: about 30 MB.
 _CHUNK = 1 << 20
-
-
-@njit(error_model="numpy")
-def all_strict(indptr, levels):
-    """Whether no ranking has a tie."""
-    for r in range(indptr.size - 1):
-        ties = 0
-        for e in range(indptr[r] + 1, indptr[r + 1]):
-            ties += levels[e] == levels[e - 1]
-        if ties > 0:
-            return False
-    return True
 
 
 @njit(error_model="numpy", parallel=True)
@@ -94,21 +83,6 @@ def ranking_sums(
     return values * weights, sums[0], sums[1]
 
 
-@njit(error_model="numpy", parallel=True)
-def _perturbed(indptr, levels, scores, ranking_of, first, copies):
-    """Four copies of the ranking of each entry from first on, that entry's score moved by ±step, ±2 step."""
-    new_levels, new_scores = np.empty(copies[-1], levels.dtype), np.empty(copies[-1])
-    for c in prange(copies.size - 1):
-        entry = first + c // 4
-        start = indptr[ranking_of[entry]]
-        for k in range(copies[c + 1] - copies[c]):
-            new_levels[copies[c] + k] = levels[start + k]
-            new_scores[copies[c] + k] = scores[start + k]
-        move = (1.0, -1.0, 2.0, -2.0)[c % 4]
-        new_scores[copies[c] + entry - start] += move * _STEP
-    return new_levels, new_scores
-
-
 @njit(error_model="numpy")
 def _add_columns(indptr, items, weights, ranking_of, first, copies, gradient, information):
     """information[i, j] -= weight * ∂(gradient of i) / ∂(score of j), with five-point central differences."""
@@ -153,17 +127,15 @@ def _add_strict(indptr, items, scores, weights, chosen, information):
                 information[j, i] -= value
 
 
-@njit(error_model="numpy")
-def _strict_and_narrow(indptr, levels, scores):
+def _strict_and_narrow(indptr: Array, levels: Array, scores: Array) -> Array:
     """Whether each ranking is without ties, with worths that can be multiplied."""
-    found = np.empty(indptr.size - 1, np.bool_)
-    for r in range(found.size):
-        start, stop, ties, low, high = indptr[r], indptr[r + 1], 0, np.inf, -np.inf
-        for e in range(start, stop):
-            low, high = min(low, scores[e]), max(high, scores[e])
-            ties += e > start and levels[e] == levels[e - 1]
-        found[r] = ties == 0 and stop > start and high - low < NARROW
-    return found
+    owner = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    tied = (owner[1:] == owner[:-1]) & (levels[1:] == levels[:-1])
+    low, high = np.full(indptr.size - 1, np.inf), np.full(indptr.size - 1, -np.inf)
+    np.minimum.at(low, owner, scores)
+    np.maximum.at(high, owner, scores)
+    strict = np.bincount(owner[1:], tied, indptr.size - 1) == 0
+    return np.asarray(strict & (np.diff(indptr) > 0) & (high - low < NARROW))
 
 
 def observed_information(
@@ -194,8 +166,13 @@ def observed_information(
     first = 0
     while first < items.size:
         stop = max(first + 1, int(np.searchsorted(cost, cost[first] + _CHUNK, side="right")) - 1)
-        copies = np.concatenate([[0], np.cumsum(np.repeat(lengths[ranking_of[first:stop]], 4))])
-        new_levels, new_scores = _perturbed(indptr, levels, scores, ranking_of, first, copies)
+        # Four copies of the ranking of each entry from first on, that entry's score moved by ±step, ±2 step.
+        entry = np.repeat(np.arange(first, stop), 4)
+        start, copied = indptr[ranking_of[entry]], lengths[ranking_of[entry]]
+        copies = np.concatenate([[0], np.cumsum(copied)])
+        where = np.repeat(start - copies[:-1], copied) + np.arange(copies[-1])
+        new_levels, new_scores = levels[where], scores[where]
+        new_scores[copies[:-1] + entry - start] += np.tile(_MOVES, stop - first) * _STEP
         chosen, expected = np.empty(new_scores.size), np.empty(new_scores.size)
         # Numba compiles anew for arrays that may be written; those of `Rankings` may not.
         copies.flags.writeable = new_levels.flags.writeable = indptr.flags.writeable

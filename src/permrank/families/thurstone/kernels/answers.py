@@ -21,8 +21,11 @@ def _slot_of(items, y):
 
 
 @njit(error_model="numpy")
-def _pair(order, given, theta, variances, mean, items, x, flip, first, second):
-    """P(first before second) given x, or for what was said about, given all of x but one of them; mean: of w."""
+def _pair(order, given, theta, variances, mean, spread, items, x, flip, first, second):
+    """P(first before second) given x, or for what was said about, given all of x but one of them.
+
+    mean: of w; spread: its deviation a priori.
+    """
     size = mean.size
     a, b = _slot_of(items, first), _slot_of(items, second)
     if a >= 0 and b >= 0:
@@ -43,12 +46,12 @@ def _pair(order, given, theta, variances, mean, items, x, flip, first, second):
         variance += variances[y]
         for k in range(size):
             gap += sign * theta[y, k] * mean[k]
-            difference[k] += sign * theta[y, k]
+            difference[k] += sign * theta[y, k] * spread
     return cdf(gap / math.sqrt(variance + factors_variance(given, difference)))
 
 
 @njit(error_model="numpy", parallel=True)
-def pair_probabilities(said, population, centres, fresh, x, components, pair_indptr, pairs):
+def pair_probabilities(statements, population, centres, fresh, x, components, pair_indptr, pairs):
     """P(pairs[i, 0] before pairs[i, 1]) under every draw, given utilities x, pairs by user: (n_draws, n_pairs).
 
     fresh: another occasion is asked about, so that what was said tells of w alone.
@@ -58,22 +61,28 @@ def pair_probabilities(said, population, centres, fresh, x, components, pair_ind
     for place in prange(n_draws * n_users):
         d, u = np.int64(place // n_users), np.int64(place % n_users)
         if pair_indptr[u] < pair_indptr[u + 1]:
-            own = x[d, said.slot_indptr[u] : said.slot_indptr[u + 1]]
+            own = x[d, statements.slot_indptr[u] : statements.slot_indptr[u + 1]]
             _pairs_of_user(
-                d, u, said, population, centres[d, u], fresh, own, components[d, u], pair_indptr, pairs, out[d]
+                d, u, statements, population, centres[d, u], fresh, own, components[d, u], pair_indptr, pairs, out[d]
             )
     return out
 
 
 @njit(error_model="numpy")
-def _pairs_of_user(d, u, said, population, centre, fresh, x, z, pair_indptr, pairs, out):
-    items, order = said.slot_items[said.slot_indptr[u] : said.slot_indptr[u + 1]], order_of(u, said)
+def _pairs_of_user(d, u, statements, population, centre, fresh, x, z, pair_indptr, pairs, out):
+    items, order = (
+        statements.slot_items[statements.slot_indptr[u] : statements.slot_indptr[u + 1]],
+        order_of(u, statements),
+    )
     measure_blocks(order, x)
-    theta, variances, mean = population.theta[d, z], population.variances[d, z], np.empty(centre.size)
+    theta, variances, mean = population.theta[d, z], population.variances[d, z], np.empty(centre.size - 1)
     given, _ = condition(items, theta, variances, centre, x)
     factors_mean(given, mean)
-    mean += centre
+    for k in range(mean.size):
+        mean[k] = centre[mean.size] * mean[k] + centre[k]
     spoken = items[: 0 if fresh else items.size]
     for p in range(pair_indptr[u], pair_indptr[u + 1]):
         first, second = pairs[p, 0], pairs[p, 1]
-        out[p] = _pair(order, given, theta, variances, mean, spoken, x, population.flips[d], first, second)
+        out[p] = _pair(
+            order, given, theta, variances, mean, centre[mean.size], spoken, x, population.flips[d], first, second
+        )

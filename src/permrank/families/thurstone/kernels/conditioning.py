@@ -1,6 +1,7 @@
 """Thurstone's model with factors: one user's utilities given the items, with the factors integrated out.
 
-Given the items, x_s = μ_y + H_y·w + ε_s with w ~ N(w₀, 1), ε_s ~ N(0, σ_y²) for every slot s of a user. With w
+Given the items, x_s = μ_y + H_y·w + ε_s with w ~ N(w₀, 1), ε_s ~ N(0, σ_y²) for every slot s of a user; another
+deviation of w than 1 is a factor of H. With w
 integrated out the slots are jointly normal with precision Λ = D^-1 - D^-1 H C Hᵀ D^-1, where D = diag σ² and
 C = (1 + Hᵀ D^-1 H)^-1 is the covariance of w given x. So with r = x - μ - H w₀ and m = C Hᵀ D^-1 r a slot given all
 others is normal with mean x_s - (r_s - H_s·m) / (1 - v_s) and variance σ² / (1 - v_s), v_s = H_s·C H_s / σ²: K steps
@@ -56,7 +57,7 @@ class Given(NamedTuple):
     Attributes
     ----------
     loads : float64 (n, K)
-        H.
+        H, times the deviation of w.
     variance, own, residual : float64 (n,)
         σ², the diagonal of Λ, and r.
     rows : float64 (n, n) or (n, K)
@@ -79,15 +80,18 @@ class Given(NamedTuple):
 
 @njit(error_model="numpy")
 def condition(items, theta, variances, centre, x):
-    """What `Given` holds, and the log-density of x with w integrated out."""
-    n, size = items.size, centre.size
+    """What `Given` holds, and the log-density of x with w integrated out.
+
+    centre: (K + 1,), w₀ and the deviation of w around it; what follows is in units of that.
+    """
+    n, size = items.size, centre.size - 1
     loads, variance, residual = np.empty((n, size)), np.empty(n), np.empty(n)
     for s in range(n):
         y = items[s]
         variance[s] = variances[y]
         r = x[s] - theta[y, size]
         for k in range(size):
-            loads[s, k] = theta[y, k]
+            loads[s, k] = theta[y, k] * centre[size]
             r -= theta[y, k] * centre[k]
         residual[s] = r
     if n <= size:
@@ -193,7 +197,7 @@ def conditional(given, x, s):
 
 @njit(error_model="numpy")
 def factors_mean(given, mean):
-    """Mean of w - w₀ given x, written."""
+    """Mean of w - w₀ given x, in units of its deviation, written."""
     if not given.dense:
         mean[:] = given.state
         return
@@ -205,7 +209,7 @@ def factors_mean(given, mean):
 
 @njit(error_model="numpy")
 def draw_factors(given, key, counter, w):
-    """Draw w - w₀ given x, written.
+    """Draw w - w₀ given x, in units of its deviation, written.
 
     In the first form by Matheron's rule: what a draw of everything from the prior lacks to have these utilities.
     """
@@ -234,7 +238,7 @@ def draw_factors(given, key, counter, w):
 
 @njit(error_model="numpy")
 def factors_variance(given, direction):
-    """Variance of w·direction given x; the direction is overwritten."""
+    """Variance of w·direction given x, in units of its deviation; the direction is overwritten."""
     size, total = direction.size, 0.0
     if not given.dense:
         forward(given.lower, direction, size)

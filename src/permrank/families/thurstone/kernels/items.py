@@ -23,7 +23,7 @@ def _predicted(row, w):
 
 
 @njit(error_model="numpy", parallel=True)
-def slot_terms(said, theta, variances, components, component, draws, x):
+def slot_terms(statements, theta, variances, components, component, draws, x):
     """ε_s / σ² and 1 / σ² of the slots of users in a component, 0 for all others: (n_slots,) both.
 
     theta: (n_items, K + 1), variances: (n_items,), of the component.
@@ -31,23 +31,23 @@ def slot_terms(said, theta, variances, components, component, draws, x):
     residual, curvature = np.zeros(x.size), np.zeros(x.size)
     for u in prange(draws.shape[0]):
         if components[u] == component:
-            for s in range(said.slot_indptr[u], said.slot_indptr[u + 1]):
-                y = said.slot_items[s]
+            for s in range(statements.slot_indptr[u], statements.slot_indptr[u + 1]):
+                y = statements.slot_items[s]
                 curvature[s] = 1.0 / variances[y]
                 residual[s] = (x[s] - _predicted(theta[y], draws[u])) * curvature[s]
     return residual, curvature
 
 
 @njit(error_model="numpy", parallel=True)
-def squares_by_item(bounds, said, theta, components, draws, x):
+def squares_by_item(bounds, statements, theta, components, draws, x):
     """Σ ε² and number of the slots of every item by block and component: (n_blocks, n_components, n_items, 2)."""
     n_blocks = bounds.size - 1
     sums = np.zeros((n_blocks, theta.shape[0], theta.shape[1], 2))
     for b in prange(n_blocks):
         for u in range(bounds[b], bounds[b + 1]):
             z = components[u]
-            for s in range(said.slot_indptr[u], said.slot_indptr[u + 1]):
-                y = said.slot_items[s]
+            for s in range(statements.slot_indptr[u], statements.slot_indptr[u + 1]):
+                y = statements.slot_items[s]
                 left = x[s] - _predicted(theta[z, y], draws[u])
                 sums[b, z, y, 0] += left * left
                 sums[b, z, y, 1] += 1.0
@@ -60,7 +60,7 @@ def _density(z):
 
 
 @njit(error_model="numpy", parallel=True)
-def threshold_sums(bounds, said, population, components, draws, thresholds):
+def threshold_sums(bounds, statements, population, components, draws, thresholds):
     """What thresholds need, with the utilities integrated out given w, by block: (n_blocks, 1 + 3 T).
 
     Log-likelihood Σ log(Φ((t_g - η) / σ) - Φ((t_(g-1) - η) / σ)), its gradient by the T thresholds, and minus the
@@ -71,8 +71,8 @@ def threshold_sums(bounds, said, population, components, draws, thresholds):
     for b in prange(n_blocks):
         for u in range(bounds[b], bounds[b + 1]):
             theta, variances = population.theta[0, components[u]], population.variances[0, components[u]]
-            for s in range(said.slot_indptr[u], said.slot_indptr[u + 1]):
-                y, g = said.slot_items[s], said.slot_grades[s]
+            for s in range(statements.slot_indptr[u], statements.slot_indptr[u + 1]):
+                y, g = statements.slot_items[s], statements.slot_grades[s]
                 deviation, centre = math.sqrt(variances[y]), _predicted(theta[y], draws[u])
                 low = (thresholds[g - 1] - centre) / deviation if g > 0 else -math.inf
                 high = (thresholds[g] - centre) / deviation if g < n else math.inf
@@ -92,14 +92,14 @@ def threshold_sums(bounds, said, population, components, draws, thresholds):
 
 
 @njit(error_model="numpy", parallel=True)
-def draw_rated(said, population, components, draws, key, before, x):
+def draw_rated(statements, population, components, draws, key, before, x):
     """Utilities of rated slots given w and thresholds, independent of each other; x is written."""
     thresholds = population.thresholds[0]
     for u in prange(draws.shape[0]):
         stream, counter = derive(key, before + np.uint64(u)), np.uint64(0)
         theta, variances = population.theta[0, components[u]], population.variances[0, components[u]]
-        for s in range(said.slot_indptr[u], said.slot_indptr[u + 1]):
-            y, g = said.slot_items[s], said.slot_grades[s]
+        for s in range(statements.slot_indptr[u], statements.slot_indptr[u + 1]):
+            y, g = statements.slot_items[s], statements.slot_grades[s]
             deviation, centre = math.sqrt(variances[y]), _predicted(theta[y], draws[u])
             low = thresholds[g - 1] if g > 0 else -math.inf
             high = thresholds[g] if g < thresholds.size else math.inf
@@ -108,7 +108,7 @@ def draw_rated(said, population, components, draws, key, before, x):
 
 
 @njit(error_model="numpy", parallel=True)
-def completed_scatter(bounds, said, population, components, draws, key, before, x):
+def completed_scatter(bounds, statements, population, components, draws, key, before, x):
     """Σ v vᵀ with v = (utilities of all items, 1) by block and component: (n_blocks, n_components, n + 1, n + 1).
 
     What a user has not spoken of is drawn given w. For populations of few items.
@@ -120,12 +120,12 @@ def completed_scatter(bounds, said, population, components, draws, key, before, 
         v = np.ones(n + 1)
         for u in range(bounds[b], bounds[b + 1]):
             z, stream = components[u], derive(key, before + np.uint64(u))
-            first, last = said.slot_indptr[u], said.slot_indptr[u + 1]
+            first, last = statements.slot_indptr[u], statements.slot_indptr[u + 1]
             if last - first < n:
                 for y in range(n):
                     v[y] = _predicted(theta[z, y], draws[u]) + math.sqrt(variances[z, y]) * normal(stream, np.uint64(y))
             for s in range(first, last):
-                v[said.slot_items[s]] = x[s]
+                v[statements.slot_items[s]] = x[s]
             for i in range(n + 1):
                 for j in range(i + 1):
                     sums[b, z, i, j] += v[i] * v[j]

@@ -64,23 +64,23 @@ class Order(NamedTuple):
 
 
 @njit(error_model="numpy")
-def order_of(u, said):
+def order_of(u, statements):
     """The partial order of a user, blocks still without utilities."""
-    first_ranking, last_ranking = said.user_indptr[u], said.user_indptr[u + 1]
-    begin, end = said.indptr[first_ranking], said.indptr[last_ranking]
-    n_entries, n_slots = end - begin, said.slot_indptr[u + 1] - said.slot_indptr[u]
-    slot = said.entry_slots[begin:end]
+    first_ranking, last_ranking = statements.user_indptr[u], statements.user_indptr[u + 1]
+    begin, end = statements.indptr[first_ranking], statements.indptr[last_ranking]
+    n_entries, n_slots = end - begin, statements.slot_indptr[u + 1] - statements.slot_indptr[u]
+    slot = statements.entry_slots[begin:end]
     block, start = np.empty(n_entries, np.int64), np.empty(n_entries + 1, np.int64)
     opens, closes = np.zeros(n_entries, np.bool_), np.zeros(n_entries, np.bool_)
     n_blocks = 0
     for ranking in range(first_ranking, last_ranking):
-        for e in range(said.indptr[ranking], said.indptr[ranking + 1]):
-            opening = e == said.indptr[ranking]
-            if opening or said.levels[e] != said.levels[e - 1]:
+        for e in range(statements.indptr[ranking], statements.indptr[ranking + 1]):
+            opening = e == statements.indptr[ranking]
+            if opening or statements.levels[e] != statements.levels[e - 1]:
                 start[n_blocks], opens[n_blocks] = e - begin, opening
                 n_blocks += 1
             block[e - begin] = n_blocks - 1
-        if said.indptr[ranking + 1] > said.indptr[ranking]:
+        if statements.indptr[ranking + 1] > statements.indptr[ranking]:
             closes[n_blocks - 1] = True
     start[n_blocks] = n_entries
     seen_start, seen = np.zeros(n_slots + 1, np.int64), np.empty(n_entries, np.int64)
@@ -206,7 +206,7 @@ def soft_draw(order, x, s, mean, deviation, flip, key, counter):
 
 @njit(error_model="numpy")
 def probability_above(order, x, s, mean, deviation, flip, bound):
-    """Probability that slot s lies above a bound, given all others: its normal distribution, cut by what was said."""
+    """Probability that slot s lies above a bound, given all others: its normal law, cut by what is observed."""
     limit = (bound - mean) / deviation
     if flip > 0.0:
         values, masses = _intervals(order, x, s, mean, deviation, flip)
@@ -228,18 +228,20 @@ def probability_above(order, x, s, mean, deviation, flip, bound):
 
 
 @njit(error_model="numpy", parallel=True)
-def depths(said, depth):
+def depths(statements, depth):
     """Length of the longest chain above every slot, written; returns which users contradict themselves."""
-    n_users = said.user_indptr.size - 1
+    n_users = statements.user_indptr.size - 1
     cyclic = np.zeros(n_users, np.bool_)
     for u in prange(n_users):
-        cyclic[u] = _depths_of_user(np.int64(u), said, depth[said.slot_indptr[u] : said.slot_indptr[u + 1]])
+        cyclic[u] = _depths_of_user(
+            np.int64(u), statements, depth[statements.slot_indptr[u] : statements.slot_indptr[u + 1]]
+        )
     return cyclic
 
 
 @njit(error_model="numpy")
-def _depths_of_user(u, said, depth):
-    order, n_slots = order_of(u, said), depth.size
+def _depths_of_user(u, statements, depth):
+    order, n_slots = order_of(u, statements), depth.size
     depth[:] = 0
     for _ in range(n_slots + 1):
         changed = False

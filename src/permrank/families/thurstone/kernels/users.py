@@ -150,18 +150,21 @@ def stretch(first, last, given, x, key, counter):
 
 
 @njit(error_model="numpy")
-def move_together(u, said, given, flip, x, key, counter):
+def move_together(u, statements, given, flip, x, key, counter):
     """Shifts and stretches of each occasion of a user."""
-    first_ranking, last_ranking = said.user_indptr[u], said.user_indptr[u + 1]
-    begin, n_rankings = said.indptr[first_ranking], last_ranking - first_ranking
-    chain = flip <= 0.0 and (n_rankings == 1 or not said.one_draw)
-    for occasion in range(min(n_rankings, 1) if said.one_draw else n_rankings):
-        from_entry, to_entry = said.indptr[first_ranking + occasion], said.indptr[first_ranking + occasion + 1]
+    first_ranking, last_ranking = statements.user_indptr[u], statements.user_indptr[u + 1]
+    begin, n_rankings = statements.indptr[first_ranking], last_ranking - first_ranking
+    chain = flip <= 0.0 and (n_rankings == 1 or not statements.one_draw)
+    for occasion in range(min(n_rankings, 1) if statements.one_draw else n_rankings):
+        from_entry, to_entry = (
+            statements.indptr[first_ranking + occasion],
+            statements.indptr[first_ranking + occasion + 1],
+        )
         first, last = from_entry - begin, to_entry - begin
-        if said.one_draw:
+        if statements.one_draw:
             last = x.size
         if last > first:
-            levels = said.levels[from_entry:to_entry]
+            levels = statements.levels[from_entry:to_entry]
             counter = shift_upper_parts(first, last, levels, given, chain, x, key, counter)
             counter = stretch(first, last, given, x, key, counter)
     return counter
@@ -193,12 +196,12 @@ def _given(d, items, population, centre, x, z, key, counter):
 
 
 @njit(error_model="numpy")
-def _move_user(d, u, said, population, centre, rounds, key, x, z, w, mean, residual):
+def _move_user(d, u, statements, population, centre, rounds, key, x, z, w, mean, residual):
     """All moves of one user under one draw: component, log-density before the last round and flips are returned."""
-    first, last = said.slot_indptr[u], said.slot_indptr[u + 1]
-    items, grades = said.slot_items[first:last], said.slot_grades[first:last]
+    first, last = statements.slot_indptr[u], statements.slot_indptr[u + 1]
+    items, grades = statements.slot_items[first:last], statements.slot_grades[first:last]
     counter, flips, total, flip, value = np.uint64(0), 0, 0, population.flips[d], 0.0
-    order, ordered = order_of(u, said), x.size > 0 and grades[0] < 0
+    order, ordered = order_of(u, statements), x.size > 0 and grades[0] < 0
     mean[:] = 0.0
     residual[:] = 0.0
     for i in range(rounds.burn_in + rounds.kept):
@@ -208,12 +211,12 @@ def _move_user(d, u, said, population, centre, rounds, key, x, z, w, mean, resid
                 measure_blocks(order, x)
             counter = scan(order, given, grades, population.thresholds[d], flip, x, key, counter)
             if ordered:
-                counter = move_together(u, said, given, flip, x, key, counter)
+                counter = move_together(u, statements, given, flip, x, key, counter)
         if i < rounds.burn_in:
             continue
         factors_mean(given, w)
         for k in range(w.size):
-            mean[k] += (w[k] + centre[k]) / rounds.kept
+            mean[k] += (centre[w.size] * w[k] + centre[k]) / rounds.kept
         for s in range(x.size):
             left = given.residual[s]
             for k in range(w.size):
@@ -222,7 +225,7 @@ def _move_user(d, u, said, population, centre, rounds, key, x, z, w, mean, resid
         if i == rounds.burn_in + rounds.kept - 1:
             draw_factors(given, key, counter, w)
             for k in range(w.size):
-                w[k] += centre[k]
+                w[k] = centre[w.size] * w[k] + centre[k]
     if ordered and flip > 0.0:
         measure_blocks(order, x)
         flips, total = count_flips(order, x)
@@ -230,23 +233,24 @@ def _move_user(d, u, said, population, centre, rounds, key, x, z, w, mean, resid
 
 
 @njit(error_model="numpy", parallel=True)
-def move_users(said, population, centres, rounds, key, before, x, components, draws, means, residuals):
+def move_users(statements, population, centres, rounds, key, before, x, components, draws, means, residuals):
     """Some rounds of all moves of all users, under each draw of the items.
 
-    Streams of users that others come ``before`` are numbered after theirs. centres: (n_draws, n_users, K). Written are
-    x: (n_draws, n_slots), components: (n_draws, n_users), draws of w and their means given x over the rounds that are
-    kept, (n_draws, n_users, K), and what these leave of x, (n_draws, n_slots). Returns for every draw and user the
-    log-density of x before the last round, with w integrated out, the flips and the answers, (n_draws, n_users, 3).
+    Streams of users that others come ``before`` are numbered after theirs. centres: (n_draws, n_users, K + 1), prior
+    means and deviations of w. Written are x: (n_draws, n_slots), components: (n_draws, n_users), draws of w and their
+    means given x over the rounds that are kept, (n_draws, n_users, K), and what these leave of x, (n_draws, n_slots).
+    Returns for every draw and user the log-density of x before the last round, with w integrated out, the flips and the
+    answers, (n_draws, n_users, 3).
     """
     n_draws, n_users = components.shape
     values = np.empty((n_draws, n_users, 3))
     for place in prange(n_draws * n_users):
         d, u = np.int64(place // n_users), np.int64(place % n_users)
-        first, last = said.slot_indptr[u], said.slot_indptr[u + 1]
+        first, last = statements.slot_indptr[u], statements.slot_indptr[u + 1]
         stream = derive(derive(key, before + np.uint64(u)), np.uint64(d))
         z, value, flips, total = _move_user(
-            d, u, said, population, centres[d, u], rounds, stream, x[d, first:last], components[d, u], draws[d, u],
-            means[d, u], residuals[d, first:last],
+            d, u, statements, population, centres[d, u], rounds, stream, x[d, first:last], components[d, u],
+            draws[d, u], means[d, u], residuals[d, first:last],
         )  # fmt: skip
         components[d, u] = z
         values[d, u, 0], values[d, u, 1], values[d, u, 2] = value, flips, total

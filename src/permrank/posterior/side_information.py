@@ -12,90 +12,101 @@ from permrank.checks import require_between
 from permrank.core.fitted import Fitted
 from permrank.core.person import Person
 from permrank.errors import InputError
-from permrank.families.factored.estimate import FactoredEstimate, Said
 from permrank.posterior.co_listing import user_coordinates
+from permrank.posterior.estimate import DrawsEstimate, Evidence
 from permrank.posterior.known import Known
-from permrank.posterior.links import linked_with, weights_of_new
+from permrank.posterior.links import UserGraph, linked_with, weights_of_new
 from permrank.posterior.problem import one_user
 from permrank.ragged import frozen
 from permrank.rankings.rankings import Rankings
+from permrank.rankings.selection import restrict
 from permrank.types import Float64Array, Int64Array
 
 
-def said_by(fitted: Fitted[FactoredEstimate], person: Person) -> Said:
+def evidence_of(fitted: Fitted[Any], person: Person) -> Evidence:
     """What is known of a person: rankings, features and friends."""
     if person.rankings is not None:
         known = (person.state.get(name) for name in ("features", "pull"))
-        return Said(person.rankings, fitted.aligned(person.rankings), *known)
-    index, about = person.index or 0, Known.of(fitted.rankings)
+        return Evidence(person.rankings, fitted.aligned(person.rankings), *known)
+    index = person.index or 0
     rankings = one_user(fitted.rankings, index)
-    said = Said(rankings, rankings.items)
-    if about.users.shape[1]:
-        said = said._replace(features=about.users[index : index + 1])
-    return _linked(fitted, said, *about.graph.friends_of(index)) if about.graph is not None else said
+    return _of_training(fitted, np.array([index]), Evidence(rankings, rankings.items))
 
 
-def said_by_new(
-    fitted: Fitted[FactoredEstimate],
+def evidence_of_users(fitted: Fitted[Any], users: Int64Array) -> Evidence:
+    """The same of users of the training data, in ascending order of their indices."""
+    kept = np.zeros(fitted.rankings.n_users, bool)
+    kept[users] = True
+    rankings = restrict(fitted.rankings, kept, np.ones(fitted.rankings.n_items, bool))
+    return _of_training(fitted, users, Evidence(rankings, rankings.items))
+
+
+def evidence_of_new(
+    fitted: Fitted[Any],
     rankings: Rankings,
     features: Mapping[str, Any] | None = None,
     friends: Iterable[object] | Mapping[Any, float] | None = None,
-) -> Said:
+) -> Evidence:
     """What is known of somebody new."""
-    said = Said(rankings, fitted.aligned(rankings))
+    evidence = Evidence(rankings, fitted.aligned(rankings))
     if features is not None:
         encoder = fitted.rankings.features("user")
         if encoder is None or not fitted.estimate.n_user_features:
             raise InputError("the model has learnt from no features of users; fit it to rankings.with_features(users=)")
-        said = said._replace(features=encoder.of_row(features)[None])
+        evidence = evidence._replace(features=encoder.of_row(features)[None])
     if friends is not None:
-        graph = Known.of(fitted.rankings).graph
-        if graph is None or not np.size(fitted.estimate.link_strength):
+        graph = _graph_of(fitted)
+        if graph is None:
             raise InputError("the model has learnt from no links; fit it to rankings.with_links(frame)")
         who, weights = linked_with(friends, fitted.user_ids)
-        said = _linked(fitted, said, who, weights_of_new(graph, who, weights))
-    return said
+        if who.size:
+            pull = _pull(fitted, graph, who, weights_of_new(graph, who, weights))
+            evidence = evidence._replace(pull=pull[:, None])
+    return evidence
 
 
-def factors_of(fitted: Fitted[FactoredEstimate], person: Person) -> Float64Array:
-    """Of a person in the mean scores."""
-    if person.index is None:
-        return person.state["factors"]  # type: ignore[no-any-return]
-    return np.asarray(fitted.estimate.user_factors[person.index], dtype=np.float64)
-
-
-def near_modes(fitted: Fitted[FactoredEstimate], person: Person) -> Float64Array:
-    """Of a person under every draw: where Newton's method finds the mode in a step or two."""
-    if person.index is None:
-        return person.state["modes"]  # type: ignore[no-any-return]
-    return fitted.estimate.near_modes(factors_of(fitted, person))
-
-
-def modes_of_many(estimate: FactoredEstimate, users: Int64Array) -> Float64Array:
+def modes_of_many(estimate: DrawsEstimate, users: Int64Array) -> Float64Array:
     """About the modes of users of the training data under every draw: (n_kept, n_users, n_columns)."""
-    factors = estimate.user_factors[users].astype(np.float64)
+    factors = estimate.users_in_mean()[users].astype(np.float64)
     return np.stack([estimate.near_modes(each) for each in factors], axis=1)
 
 
-def _coordinates(fitted: Fitted[FactoredEstimate]) -> Float64Array:
+def _graph_of(fitted: Fitted[Any]) -> UserGraph | None:
+    """Links that the model has learnt from."""
+    return Known.of(fitted.rankings).graph if np.size(fitted.estimate.link_strength) else None
+
+
+def _of_training(fitted: Fitted[Any], users: Int64Array, evidence: Evidence) -> Evidence:
+    """With features and friends of users of the training data, where the model has learnt from such."""
+    if fitted.estimate.n_user_features:
+        evidence = evidence._replace(features=Known.of(fitted.rankings).users[users])
+    graph = _graph_of(fitted)
+    if graph is None or not graph.linked[users].any():
+        return evidence
+    pull = np.zeros((len(fitted.estimate.item_draws), users.size, fitted.estimate.n_columns + 1))
+    pull[..., -1] = 1.0
+    for number in np.flatnonzero(graph.linked[users]):
+        pull[:, number] = _pull(fitted, graph, *graph.friends_of(int(users[number])))
+    return evidence._replace(pull=pull)
+
+
+def _coordinates(fitted: Fitted[Any]) -> Float64Array:
     """What the prior means of known users depend on: (n_users, n_dimensions + n_features)."""
     data, table = fitted.rankings, np.asarray(fitted.estimate.co_listing, np.float64)
     listed = user_coordinates(table, *frozen(data.user_bounds, data.items))
     return np.hstack((listed, Known.of(data).users))
 
 
-def _linked(fitted: Fitted[FactoredEstimate], said: Said, friends: Int64Array, weights: Float64Array) -> Said:
-    """With what friends say under every draw: τ Σ_v a_v (W_v - mean_v) / (1 + τ Σ a), and s (1 + τ Σ a)."""
-    estimate, graph = fitted.estimate, Known.of(fitted.rankings).graph
-    if graph is None or not friends.size:
-        return said
+def _pull(fitted: Fitted[Any], graph: UserGraph, friends: Int64Array, weights: Float64Array) -> Float64Array:
+    """What friends say under every draw: τ Σ_v a_v (W_v - mean_v) / (1 + τ Σ a), and s (1 + τ Σ a)."""
+    estimate = fitted.estimate
     coordinates = fitted.derived("user_coordinates", lambda: _coordinates(fitted))
-    tau = float(np.mean(estimate.link_strength)) if np.size(estimate.link_strength) else 0.0
+    tau = float(np.mean(estimate.link_strength))
     strength = 1.0 + tau * float(weights.sum())
     slopes = np.asarray(estimate.user_slopes, np.float64)
     away = modes_of_many(estimate, friends) - np.einsum("uj,djk->duk", coordinates[friends], slopes)
     mean = tau * np.einsum("u,duk->dk", weights, away) / strength
-    return said._replace(pull=np.column_stack((mean, np.full(len(mean), float(graph.scale(tau)) * strength))))
+    return np.column_stack((mean, np.full(len(mean), float(graph.scale(tau)) * strength)))
 
 
 def effects(fitted: Fitted[Any], level: float = 0.9) -> pl.DataFrame:

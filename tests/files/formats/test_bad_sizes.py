@@ -11,16 +11,6 @@ from permrank.errors import InputError, PermrankError, UnknownIdError
 LONG = "x" * 1_000_000
 
 
-@pytest.fixture
-def read_text(tmp_path):
-    def run(text, name="file.csv", **options):
-        path = tmp_path / name
-        path.write_text(text, encoding="utf-8")
-        return pr.read(path, **options)
-
-    return run
-
-
 def test_a_header_of_fifty_thousand_columns_is_read_in_linear_time(read_text):
     # Quadratic work on this many names takes a minute or more, linear work a second or two.
     n, began = 50_000, time.process_time()
