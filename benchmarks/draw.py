@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import permrank as pr
-from permrank.evaluation.gains import paired
+from permrank.evaluation.comparison import paired
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 TEXT, BLUE, ORANGE, GREEN = "#868e96", "#4c86d9", "#e08a2e", "#2f9e77"

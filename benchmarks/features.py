@@ -27,8 +27,8 @@ import numpy as np
 
 import permrank as pr
 from features_simulated import coverage_of_effects, similar_users
+from permrank.evaluation.catalogue import positive_entries
 from permrank.evaluation.cold import cold_entries
-from permrank.evaluation.finding import positive_entries
 from permrank.evaluation.metrics import filled, find_metric, per_list
 from permrank.evaluation.split import Split, part_of
 

@@ -43,8 +43,9 @@ LINKS = "posterior/test_links.py"
 STATISTICS = "evaluation/test_statistics.py"
 THURSTONE = "families/thurstone/test_model.py"
 MALLOWS = "families/mallows/test_mallows.py"
-PAIRS = "evaluation/test_simultaneous.py"
 ERASING = "interfaces/server/test_erasing.py"
+PAIRS = "evaluation/test_significance.py"
+BALLOTS = "evaluation/test_compare.py::test_a_ballot_counts_by_its_weight_in_every_mean_interval_and_p_value"
 
 MUTANTS = (
     Mutant(
@@ -258,14 +259,14 @@ MUTANTS = (
     ),
     Mutant(
         "compare: the luck of fits left out",
-        "evaluation/simultaneous.py",
+        "evaluation/significance.py",
         "if not sample.random:",
         "if True:",
         (f"{PAIRS}::test_two_equal_models_are_told_apart_in_five_of_a_hundred",),
     ),
     Mutant(
         "compare: p-values of one pair alone",
-        "evaluation/simultaneous.py",
+        "evaluation/significance.py",
         "least = np.minimum(least, _p_value(",
         "least = np.minimum(1.0, _p_value(",
         (f"{PAIRS}::test_of_many_equal_models_none_is_told_apart_in_nineteen_of_twenty",),
@@ -304,6 +305,62 @@ MUTANTS = (
         "UPDATE erasures SET poll = '' WHERE poll = ?",
         "UPDATE erasures SET poll = poll WHERE poll = ?",
         (f"{ERASING}::test_while_somebody_reads_an_erasure_is_pending_and_then_it_is_done",),
+    ),
+    Mutant(
+        "compare: draws of people without their weights",
+        "evaluation/significance.py",
+        "share = (weights / weights.sum())[:, None]",
+        "share = np.full((weights.size, 1), 1.0 / weights.size)",
+        (f"{PAIRS}::test_of_two_models_p_is_students_for_the_effective_number_of_people",),
+    ),
+    Mutant(
+        "compare: p-values without people's weights",
+        "evaluation/comparison.py",
+        'return samples, wide["weight"].to_numpy()',
+        "return samples, np.ones(wide.height)",
+        (BALLOTS,),
+    ),
+    Mutant(
+        "compare: intervals of differences by people alone",
+        "evaluation/comparison.py",
+        '"low": -pairs[name].high, "high": -pairs[name].low}',
+        "}",
+        (BALLOTS,),
+    ),
+    Mutant(
+        "evaluate: ballots without their weights",
+        "evaluation/evaluate.py",
+        "test.weights if test.anonymous else np.ones(test.n_rankings)",
+        "np.ones(test.n_rankings)",
+        (BALLOTS,),
+    ),
+    Mutant(
+        "compare: a verdict over three people",
+        "evaluation/significance.py",
+        "if part.people_df + 1.0 < LEAST_PEOPLE - 1e-9:",
+        "if False:",
+        (f"{PAIRS}::test_few_people_or_one_fit_decide_nothing",),
+    ),
+    Mutant(
+        "compare: a question that half of the models cannot answer",
+        "evaluation/defaults.py",
+        "2 * unable < len(models)",
+        "2 * unable <= len(models)",
+        ("evaluation/test_protocols.py::test_the_usual_protocol_asks_nothing_that_half_of_the_models_cannot_answer",),
+    ),
+    Mutant(
+        "intervals: normal quantiles",
+        "evaluation/significance.py",
+        "stdtrit(df, tail)",
+        "stdtrit(1e9, tail)",
+        ("evaluation/test_significance.py::test_five_normal_people_need_students_quantiles",),
+    ),
+    Mutant(
+        "validation: entries that are learnt from",
+        "evaluation/validation.py",
+        "if twice.size:",
+        "if False:",
+        ("evaluation/test_validation.py::test_what_is_learnt_from_does_not_judge",),
     ),
 )
 

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from permrank.core.ranker import Ranker as Ranker
     from permrank.core.registry import register as register
     from permrank.evaluation import metrics as metrics
-    from permrank.evaluation.asking import Ask as Ask
+    from permrank.evaluation.catalogue import Catalogue as Catalogue
     from permrank.evaluation.cold import ColdItems as ColdItems
     from permrank.evaluation.cold import ColdUsers as ColdUsers
     from permrank.evaluation.compare import compare as compare
     from permrank.evaluation.comparison import Comparison as Comparison
     from permrank.evaluation.evaluate import Evaluation as Evaluation
     from permrank.evaluation.evaluate import evaluate as evaluate
-    from permrank.evaluation.finding import Catalogue as Catalogue
     from permrank.evaluation.goodness_of_fit import goodness_of_fit as goodness_of_fit
     from permrank.evaluation.likelihood_ratio import likelihood_ratio_test as likelihood_ratio_test
     from permrank.evaluation.number_of_communities import choose_communities as choose_communities
+    from permrank.evaluation.pairs import Ask as Ask
     from permrank.evaluation.pairs import Pairs as Pairs
     from permrank.evaluation.protocols import Folds as Folds
     from permrank.evaluation.protocols import Given as Given
@@ -79,8 +79,8 @@ _PROTOCOLS = ("Folds", "Given", "LeaveOut", "StrongGeneralisation", "Temporal", 
 _HOME = {
     **_MODELS,
     **dict.fromkeys(_PROTOCOLS, "permrank.evaluation.protocols"),
-    "Ask": "permrank.evaluation.asking",
-    "Catalogue": "permrank.evaluation.finding",
+    "Ask": "permrank.evaluation.pairs",
+    "Catalogue": "permrank.evaluation.catalogue",
     "Checkpoint": "permrank.learning.checkpoints",
     "ColdItems": "permrank.evaluation.cold",
     "ColdUsers": "permrank.evaluation.cold",

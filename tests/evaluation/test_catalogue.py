@@ -15,9 +15,9 @@ from permrank.core.estimates import Estimate
 from permrank.core.ranker import Ranker
 from permrank.errors import FormatError, InputError
 from permrank.evaluation import catalogue
+from permrank.evaluation.defaults import default_protocol, why_not_find
 from permrank.evaluation.metrics import METRICS, of_kind, per_list
 from permrank.evaluation.split import Split, part_of
-from permrank.evaluation.usual import usual_protocol, why_not_find
 
 FOUND = ("ndcg", "recall", "map", "precision", "hit_rate", "mrr", "novelty", "popularity_bias", "coverage")
 
@@ -379,7 +379,7 @@ def test_data_without_order_are_split_with_their_counts(tmp_path):
     items = np.concatenate([rng.permutation(60)[:12] for _ in range(30)])
     counts = rng.integers(1, 9, users.size)
     clicks = pr.Rankings.from_interactions({"user": users, "item": items, "n": counts}, weight="n")
-    assert usual_protocol(clicks) == pr.Catalogue()
+    assert default_protocol(clicks) == pr.Catalogue()
     split = pr.compare([pr.Popularity()], clicks).splits[0]
     assert split.startswith("Split(Catalogue(")
     split = pr.Catalogue().split(clicks, 1)

@@ -1,5 +1,6 @@
 """evaluate and compare: every person's result, on every kind of split, whatever a model does."""
 
+import itertools
 import json
 import math
 
@@ -10,10 +11,11 @@ import pytest
 import permrank as pr
 from permrank.core.estimates import Estimate
 from permrank.core.ranker import Ranker
-from permrank.errors import InputError, NotSupportedError, UnknownIdError
-from permrank.evaluation.gains import by_known_entries
+from permrank.errors import InputError, UnknownIdError
+from permrank.evaluation.comparison import by_known_entries
 from permrank.evaluation.metrics import Metric, blind_log_likelihood, per_list
-from permrank.evaluation.scoring import hidden_lists, indices_in
+from permrank.evaluation.scoring import hidden_scores, indices_in, pair_probabilities
+from permrank.evaluation.significance import Sample, all_pairs, interval
 from permrank.learning.learner import at_once
 
 
@@ -83,8 +85,8 @@ def test_a_fitted_model_is_measured_as_it_is_and_stays_as_it_is(rankings):
 def test_items_that_nobody_has_in_training_are_neutral():
     train = pr.Rankings.from_lists({"ann": ["a", "b", "c"], "bob": ["a", "c", "b"]})
     test = pr.Rankings.from_lists({"ann": ["a", "new", "c"], "eve": ["a", "c"]})
-    lists = hidden_lists(pr.Borda().fit(train), test, None)
-    assert np.isnan(lists.scores).tolist() == [False, True, False, True, True]
+    scores = hidden_scores(pr.Borda().fit(train), test, None)
+    assert np.isnan(scores).tolist() == [False, True, False, True, True]
     result = pr.evaluate(pr.Borda().fit(train), test, metrics=["pairs_right"])
     assert result.per_user["pairs_right"].to_list() == [1.0, 0.5]
 
@@ -282,11 +284,8 @@ def test_models_can_be_ordered_by_their_calibration_but_not_tested(rankings):
 class Contrary(pr.PlackettLuce):
     """Says the opposite of what it knows, in a whisper: every probability is next to one half."""
 
-    def prefers(self, user, item, other):
-        return 0.5 - 1e-3 * np.sign(super().prefers(user, item, other) - 0.5)
-
-    def distribution(self, user, items=None):
-        raise NotSupportedError("only pairs")
+    def _prefers(self, fitted, person, first, second):
+        return 0.5 - 1e-3 * np.sign(super()._prefers(fitted, person, first, second) - 0.5)
 
 
 def test_saying_nothing_is_never_the_best_calibration(rankings):
@@ -301,15 +300,15 @@ def test_saying_nothing_is_never_the_best_calibration(rankings):
     assert losses["PlackettLuce"] < losses["Random"] == 1.0 < losses["Contrary"]
 
 
-def test_pairs_are_asked_one_by_one_or_all_of_a_person_at_once_with_the_same_result(rankings):
-    class OneByOne(pr.PlackettLuce):
-        def distribution(self, user, items=None):
-            raise NotSupportedError("only pairs")
-
+def test_probabilities_of_hidden_pairs_are_those_that_people_can_ask_for(rankings):
     split = pr.Given(5).split(rankings)
-    both = [pr.evaluate(kind(prior="gaussian"), split, n_pairs=300) for kind in (pr.PlackettLuce, OneByOne)]
-    for name in both[0].reliability.columns:
-        np.testing.assert_allclose(*(result.reliability[name].to_numpy() for result in both), rtol=1e-10)
+    model = pr.PlackettLuce(prior="gaussian").fit(split.train)
+    p, _ = pair_probabilities(model, split.test, None, 40, seed=0)
+    asked = set()
+    for user, (items,) in ((user, split.test.lists(user)) for user in split.test.user_ids):
+        asked |= {round(model.prefers(user, a, b), 9) for a, b in itertools.permutations(items, 2)}
+    assert p.size == 40
+    assert {round(float(each), 9) for each in p} <= asked
 
 
 def test_sweeps_of_an_earlier_part_of_learning_are_counted():
@@ -346,6 +345,34 @@ def test_differences_are_those_of_people_and_say_who_gains(rankings):
     assert [part["people"] for part in parts] == pytest.approx([people.height / 4] * 4, abs=1)
     mean = np.average([part["mean"] for part in parts], weights=[part["people"] for part in parts])
     assert mean == pytest.approx(each.mean(), rel=1e-12)
+
+
+def test_a_ballot_counts_by_its_weight_in_every_mean_interval_and_p_value():
+    rng = np.random.default_rng(4)
+    weights = rng.integers(1, 9, 60).astype(float)
+    lists = [list(order) for order in rng.permutation(list(itertools.permutations("abcde")))[:60].tolist()]
+    test = pr.Rankings.from_lists(lists, weights=weights)
+    split = pr.Split(pr.Rankings.from_lists(dict(zip("abcdefghi", lists, strict=False))), test, None, "by hand", 0)
+    models = {"few": pr.PlackettLuce(prior="gaussian"), "Mallows": pr.Mallows(), "blind": pr.Random()}
+    found = pr.compare(models, split)
+    assert found.metric == "log_likelihood"
+    values = {name: found.of(name)[0].per_user["log_likelihood"].to_numpy() for name in models}
+    order, weights = found.table()["model"].to_list(), test.weights
+    pairs = all_pairs([Sample(values[name][:, None], np.zeros(1), False) for name in order], weights)
+    unweighted = all_pairs([Sample(values[name][:, None], np.zeros(1), False) for name in order], np.ones(60))
+    for n, (row, apart) in enumerate(zip(found.table().to_dicts(), found.differences().to_dicts(), strict=True)):
+        own = values[row["model"]]
+        mean, ends = np.average(own, weights=weights), interval(own, weights)
+        alone = found.of(row["model"])[0].table().row(0, named=True)
+        for each in ([row["log_likelihood"], row["low"], row["high"]], [alone["mean"], alone["low"], alone["high"]]):
+            np.testing.assert_allclose(each, [mean, *ends], rtol=1e-12)
+        if n:
+            assert row["p"] == pytest.approx(pairs[0, n].p, abs=1e-3)
+            assert row["p"] != pytest.approx(unweighted[0, n].p, abs=1e-2)
+            ends = -pairs[0, n].high, -pairs[0, n].low
+            np.testing.assert_allclose((apart["low"], apart["high"]), ends, rtol=1e-9)
+            gain = own - values[order[0]]
+            assert apart["better"] == pytest.approx(weights[gain > 1e-12].sum() / weights.sum())
 
 
 def test_every_fit_has_its_own_seed_and_is_the_same_again(rankings):

@@ -9,7 +9,7 @@ from scipy import stats
 
 import permrank as pr
 from permrank.errors import FormatError, InputError
-from permrank.evaluation.usual import usual_protocol
+from permrank.evaluation.defaults import default_protocol
 
 SHAPES = {
     "weak": pr.WeakGeneralisation(n_train=6, min_test=3),
@@ -55,8 +55,9 @@ def test_the_same_seed_gives_the_same_split_and_another_another(name, rankings):
     assert protocol.split(rankings, 1).test != protocol.split(rankings, 2).test
 
 
-@pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize(
+    ("name", "ending"), [*((name, "parquet") for name in SHAPES), ("strong", "csv"), ("catalogue", "jsonl")]
+)
 def test_a_saved_split_comes_back_exactly(name, ending, rankings, tmp_path):
     split = SHAPES[name].split(rankings, seed=2)
     split.save(tmp_path / "s", format=ending)
@@ -201,27 +202,27 @@ def test_lists_that_are_too_short_are_told(rankings):
 
 def test_the_usual_protocol_follows_the_lengths():
     def of(n, **options):
-        return usual_protocol(pr.datasets.load("simulated", n_users=20, n_items=40, list_length=n, **options))
+        return default_protocol(pr.datasets.load("simulated", n_users=20, n_items=40, list_length=n, **options))
 
     assert of((25, 35)) == pr.LeaveOut(share=0.2)
     assert of(10) == pr.Given(7)
     assert of(4) == pr.Given(2)
     assert of(2) == pr.Folds()
-    assert usual_protocol(pr.Rankings.from_lists([list("abcdef"), list("fedcba")])) == pr.Folds()
+    assert default_protocol(pr.Rankings.from_lists([list("abcdef"), list("fedcba")])) == pr.Folds()
 
 
 def test_the_usual_protocol_asks_nothing_that_half_of_the_models_cannot_answer():
     blind, able = pr.MeanRating(), pr.PlackettLuce(prior="gaussian")
     short = pr.datasets.load("simulated", n_users=200, n_items=30, list_length=3)  # 600 entries
-    assert usual_protocol(short, [able, able, blind]) == pr.Folds()
-    assert usual_protocol(short, [able, blind]) == pr.StrongGeneralisation(1, min_test=2)
+    assert default_protocol(short, [able, able, blind]) == pr.Folds()
+    assert default_protocol(short, [able, blind]) == pr.StrongGeneralisation(1, min_test=2)
     ballots = pr.Rankings.from_lists([list("abcdef"), list("fedcba")])
-    assert usual_protocol(ballots, [blind]) == pr.Given(4)
+    assert default_protocol(ballots, [blind]) == pr.Given(4)
     triples = pr.Rankings.from_lists([list("abc"), list("cba"), list("bca"), list("cab")])
     assert pr.compare([blind], triples).problems() == {}
-    assert usual_protocol(pr.Rankings.from_lists([["a", "b"], ["b", "a"]]), [blind]) == pr.Folds()  # nothing is left
+    assert default_protocol(pr.Rankings.from_lists([["a", "b"], ["b", "a"]]), [blind]) == pr.Folds()  # nothing is left
     several = pr.Rankings.from_lists([["a", "b"], ["b", "c"], ["c", "a"]], users=["ann", "ann", "bob"])
-    assert usual_protocol(several, [blind]) == pr.LeaveOut(1, of="rankings")
+    assert default_protocol(several, [blind]) == pr.LeaveOut(1, of="rankings")
     found = pr.compare({"MeanRating": blind, "PlackettLuce": able}, short)
     assert found.problems() == {}
     assert "failed" not in found.table()["verdict"].to_list()

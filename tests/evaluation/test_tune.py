@@ -9,7 +9,6 @@ import sys
 import warnings
 
 import numpy as np
-import optuna
 import polars as pl
 import pytest
 from typer.testing import CliRunner
@@ -17,8 +16,9 @@ from typer.testing import CliRunner
 import permrank as pr
 from permrank.core.settings import Categorical
 from permrank.errors import FormatError, InputError, NotSupportedError, UnknownIdError
+from permrank.evaluation.defaults import default_validation
 from permrank.evaluation.metrics import Metric, per_list
-from permrank.evaluation.tune import space_of, usual_validation
+from permrank.evaluation.tune import space_of
 from permrank.families import MODELS
 from permrank.interfaces.cli.app import app
 
@@ -220,16 +220,10 @@ def test_trials_that_were_cut_off_say_so_and_count(ratings):
     assert whole.trials["note"].to_list() == [""]
 
 
-def test_a_study_that_kept_only_the_options_given_goes_on(ratings, tmp_path):
-    path = tmp_path / "s.db"
-    pr.tune(MODEL, ratings, trials=1, study=path)
-    kept = optuna.load_study(study_name="permrank", storage=f"sqlite:///{path}")
-    assert json.loads(kept.user_attrs["work"]["options"])["k"] == 10
-    for options in ("{}", '{"candidates": "rated", "k": 10, "max_seconds": null}'):
-        kept.set_user_attr("work", kept.user_attrs["work"] | {"options": options})
-        assert pr.tune(MODEL, ratings, trials=2, study=path).trials.height == 2
+def test_a_study_of_other_options_is_refused(ratings, tmp_path):
+    pr.tune(MODEL, ratings, trials=1, study=tmp_path / "s.db")
     with pytest.raises(InputError, match=r"other work \(options="):
-        pr.tune(MODEL, ratings, trials=2, study=path, k=3)
+        pr.tune(MODEL, ratings, trials=2, study=tmp_path / "s.db", k=3)
 
 
 def test_bad_questions_are_refused(ratings):
@@ -245,18 +239,15 @@ def test_bad_questions_are_refused(ratings):
         pr.tune("MeanRating", ratings)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_every_space_names_parameters_and_holds_values_that_are_allowed(name):
-    model = getattr(pr, name)()
-    for key, known in model.parameters.items():
-        if not known.tuned:
-            continue
-        ends = known.tune if isinstance(known, Categorical) else (*known.tune, *known.tune_also)
-        for value in ends:
+def test_every_space_names_parameters_and_holds_values_that_are_allowed():
+    models = [getattr(pr, name)() for name in MODELS]
+    for model, key, declared in ((m, key, each) for m in models for key, each in m.parameters.items() if each.tuned):
+        also = () if isinstance(declared, Categorical) else declared.tune_also
+        for value in (*declared.tune, *also):
             changed = model.clone().set_params(**{key: value})
-            if known.when:
-                assert known.when[0] in model.get_params()
-                changed.set_params(**{known.when[0]: known.when[1]})
+            if declared.when:
+                assert declared.when[0] in model.get_params()
+                changed.set_params(**{declared.when[0]: declared.when[1]})
             changed._validate()
 
 
@@ -287,9 +278,9 @@ def test_zero_and_no_prior_are_choices_beside_the_range(ratings):
 
 
 def test_validation_leaves_most_of_a_list(ratings):
-    assert usual_validation(ratings) == pr.LeaveOut(k=2)
+    assert default_validation(ratings) == pr.LeaveOut(k=2)
     longer = pr.datasets.load("simulated", n_users=20, n_items=60, list_length=50)
-    assert usual_validation(longer) == pr.LeaveOut(k=10)
+    assert default_validation(longer) == pr.LeaveOut(k=10)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert not usual_validation(pr.Rankings.from_lists([["a", "b"], ["b", "a"]])).measures_order
+        assert not default_validation(pr.Rankings.from_lists([["a", "b"], ["b", "a"]])).measures_order

@@ -7,11 +7,10 @@ from typing import Literal
 
 import numpy as np
 
-from permrank.checks import require_choice, require_int
 from permrank.errors import InputError
-from permrank.evaluation.finding import positive_entries
-from permrank.evaluation.protocols import Protocol, one_list_each, random_positions, require_share
-from permrank.evaluation.split import Question, Split, make_split
+from permrank.evaluation.catalogue import positive_entries
+from permrank.evaluation.protocols import Protocol, one_list_each, random_positions
+from permrank.evaluation.split import Question, Split
 from permrank.randomness import generator, stream_key
 from permrank.rankings.rankings import Rankings
 from permrank.types import BoolArray
@@ -49,12 +48,7 @@ class ColdItems(Protocol):
     min_test: int = 2
     question: Question = "order"
 
-    def split(self, rankings: Rankings, seed: int = 0) -> Split:
-        """Split rankings; the same seed gives the same split."""
-        require_share("share", self.share)
-        require_share("known_share", self.known_share)
-        require_int("min_test", self.min_test, 1)
-        require_choice("question", self.question, ("order", "find"))
+    def _split(self, rankings: Rankings, seed: int) -> Split:
         owner = one_list_each(rankings, self)
         ranked = np.flatnonzero(np.bincount(rankings.items, minlength=rankings.n_items))
         cold = _drawn(rankings.n_items, ranked, self.share, seed, 31)[rankings.items]
@@ -64,7 +58,7 @@ class ColdItems(Protocol):
         known = np.zeros(owner.size, bool)
         if self.question == "order":
             known[~cold] = _some(owner[~cold], rankings.n_users, self.known_share, 9, seed)
-        return make_split(rankings, ~cold & ~known, hidden | known, None, repr(self), seed, self.question, "items")
+        return self._made(rankings, seed, ~cold & ~known, hidden | known, None, self.question, "items")
 
 
 @dataclass(frozen=True)
@@ -95,17 +89,13 @@ class ColdUsers(Protocol):
     known_share: float = 0.2
     min_test: int = 2
 
-    def split(self, rankings: Rankings, seed: int = 0) -> Split:
-        """Split rankings; the same seed gives the same split."""
-        require_share("share", self.share)
-        require_share("known_share", self.known_share)
-        require_int("min_test", self.min_test, 1)
+    def _split(self, rankings: Rankings, seed: int) -> Split:
         owner = one_list_each(rankings, self)
         long = np.flatnonzero(np.bincount(owner, minlength=rankings.n_users) >= self.min_test)
         cold = _drawn(rankings.n_users, long, self.share, seed, 32)[owner]
         known = np.zeros(owner.size, bool)
         known[~cold] = _some(owner[~cold], rankings.n_users, self.known_share, 10, seed)
-        return make_split(rankings, ~cold & ~known, cold | known, None, repr(self), seed, "order", "users")
+        return self._made(rankings, seed, ~cold & ~known, cold | known, cold="users")
 
 
 def _drawn(n: int, among: np.ndarray, share: float, seed: int, stream: int) -> BoolArray:

@@ -17,11 +17,11 @@ from permrank.checks import require_int
 from permrank.core.ranker import Ranker
 from permrank.errors import InputError
 from permrank.evaluation.comparison import Comparison
-from permrank.evaluation.evaluate import Candidates, Evaluation, evaluate, usual_candidates, usual_metrics
+from permrank.evaluation.defaults import default_candidates, default_metrics, default_protocol
+from permrank.evaluation.evaluate import Evaluation, evaluate
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.protocols import Protocol
-from permrank.evaluation.split import Split
-from permrank.evaluation.usual import usual_protocol
+from permrank.evaluation.split import Candidates, Split, knows_people
 from permrank.learning.hooks import ending_at_once
 from permrank.randomness import stream_key
 from permrank.rankings.rankings import Rankings
@@ -72,13 +72,8 @@ def compare(
         training entries, 5 of at most 50,000, and 3 of larger ones. One fit on one split leaves such a model undecided.
     metrics : sequence of str or Metric, optional
         Names of docs/metrics.md, or metrics of your own; models are ordered by the first.
-    k : int
-        For metrics of the top k.
-    candidates : {"rated", "all"}, optional
-        What is ranked: a person's own held-out items, or everything that is not in the training list. A split of
-        `Catalogue` asks for all, every other for what is rated.
-    relevant_from : float, optional
-        The least grade that is relevant; four fifths of the highest grade of the data if not given.
+    k, candidates, relevant_from
+        As for `evaluate`.
     n_pairs : int
         Held-out pairs for the calibration, asked of every model on the first split.
     max_seconds : float, optional
@@ -114,8 +109,7 @@ def compare(
     done = Comparison([], question=questions.pop(), k=k, made=_made(), known=_known(splits[0]), first_split=splits[0])
     for number, split in enumerate(splits):
         done.splits.append(repr(split))
-        known = split.given is not None or bool(set(split.test.user_ids) & set(split.train.user_ids))
-        asked = wanted or [find_metric(name) for name in _usual(split, candidates, ordered=known)]
+        asked = wanted or [find_metric(name) for name in _usual(split, candidates, ordered=knows_people(split))]
         done.asked |= {metric.name: metric for metric in asked}
         done.metric = done.metric or next((metric for metric in asked if metric.is_per_list), asked[0]).name
         often = _usual_fits(split, len(splits)) if fits == "auto" else int(fits)
@@ -147,12 +141,13 @@ def _known(split: Split) -> pl.DataFrame:
     """How many entries of everybody who is asked about were learnt from."""
     given = split.train if split.given is None else split.given
     frame = pl.DataFrame({"user": given.user_ids.ids, "entries": np.diff(given.user_bounds)})
-    return frame.filter(pl.col("user").is_in(split.test.user_ids.ids.implode()))
+    asked = split.test.user_ids.ids  # numbers, of ballots without voters, are none of the names
+    return frame.filter(pl.col("user").is_in(asked.implode())) if asked.dtype == frame["user"].dtype else frame.clear()
 
 
 def _usual(split: Split, candidates: Candidates | None, *, ordered: bool) -> list[str]:
-    ranked = usual_candidates(candidates, split.question)
-    return usual_metrics(split.test, ordered=ordered, question=split.question if ranked == "all" else "order")
+    ranked = default_candidates(candidates, split.question)
+    return default_metrics(split.test, ordered=ordered, question=split.question if ranked == "all" else "order")
 
 
 def is_random(model: Ranker) -> bool:
@@ -216,15 +211,15 @@ def _first_fit(model: Ranker, split: Split) -> float:
 
 
 def _named(models: Iterable[Ranker]) -> dict[str, Ranker]:
-    found: dict[str, Ranker] = {}
+    named: dict[str, Ranker] = {}
     for model in models:
         if not isinstance(model, Ranker):
             raise InputError(f"expected models, got {type(model).__name__}")
         name = model.call()
-        if name in found:
+        if name in named:
             raise InputError(f"{name} comes twice; give every model once, or name them in a dict")
-        found[name] = model
-    return found
+        named[name] = model
+    return named
 
 
 def _splits(
@@ -234,7 +229,7 @@ def _splits(
         require_int("seeds", seeds, 1)
         seeds = range(seeds)
     if isinstance(data, Rankings):
-        chosen = protocol or usual_protocol(data, models)
+        chosen = protocol or default_protocol(data, models)
         return [chosen.split(data, int(seed)) for seed in seeds]
     splits = [data] if isinstance(data, Split) else list(data)
     if not splits or not all(isinstance(split, Split) for split in splits):

@@ -3,27 +3,109 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from permrank.errors import InputError
-from permrank.evaluation import portraits, saving
-from permrank.evaluation.evaluate import USUAL_PAIRS, Evaluation, calibrate
-from permrank.evaluation.gains import difference
+from permrank.evaluation.comparison_files import communities_of, example_of, read_comparison, write_comparison
+from permrank.evaluation.defaults import DEFAULT_PAIRS
+from permrank.evaluation.evaluate import Evaluation, calibrate
 from permrank.evaluation.metrics import Metric, find_metric
-from permrank.evaluation.simultaneous import LEAST_PEOPLE, LEVEL, Pair, Sample, all_pairs, mean_interval
-from permrank.evaluation.split import Question, Split
+from permrank.evaluation.significance import LEAST_PEOPLE, LEVEL, Pair, Sample, all_pairs, interval, mean_interval
+from permrank.evaluation.split import Question, Split, knows_people
 from permrank.types import Float64Array, Named
+
+# Differences that are rounding: a sum of the same terms in another order.
+_NOTHING = 1e-12
+_GROUPS = 4
+
+
+class Difference(NamedTuple):
+    """The mean of one model less another over people whom both have, and who gains by it.
+
+    The 95 % interval is Student's over people, of the fits as they are; `Comparison.differences` has those of models.
+    """
+
+    mean: float
+    low: float
+    high: float
+    better: float
+    worse: float
+    people: int
+
+
+def difference(people: pl.DataFrame, name: str, other: str, sign: float = 1.0) -> Difference:
+    """One model less another; `sign` is -1 for a metric of which lower is better, and says who gains.
+
+    Parameters
+    ----------
+    people : polars.DataFrame
+        One row per person: ``weight``, and one column per model (`Comparison.per_user`).
+    name, other : str
+        Models.
+    sign : {1, -1}
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from permrank.evaluation.comparison import difference
+    >>> people = pl.DataFrame({"weight": [1.0] * 4, "new": [3.0, 2.0, 5.0, 1.0], "old": [1.0, 1.0, 5.0, 2.0]})
+    >>> found = difference(people, "new", "old")
+    >>> found.mean, found.better, found.worse
+    (0.5, 0.5, 0.25)
+    """
+    values, weights = paired(people, name, other)
+    if not values.size:
+        return Difference(np.nan, np.nan, np.nan, np.nan, np.nan, 0)
+    low, high = interval(values, weights)
+    share = weights / weights.sum()
+    gain = sign * values
+    better, worse = float(share[gain > _NOTHING].sum()), float(share[gain < -_NOTHING].sum())
+    return Difference(float(np.average(values, weights=weights)), low, high, better, worse, values.size)
+
+
+def paired(people: pl.DataFrame, name: str, other: str) -> tuple[Float64Array, Float64Array]:
+    """Differences and weights of the people whom both models have."""
+    both = people.filter(pl.col(name).is_not_null() & pl.col(other).is_not_null())
+    return (both[name] - both[other]).to_numpy(), both["weight"].to_numpy()
+
+
+def by_known_entries(people: pl.DataFrame, known: pl.DataFrame, name: str, other: str) -> list[Named]:
+    """The mean difference in four groups of people, from those who gave least to learn from to those who gave most.
+
+    Parameters
+    ----------
+    people : polars.DataFrame
+        As for `difference`, with ``user``.
+    known : polars.DataFrame
+        ``user`` and ``entries``, how many of theirs were learnt from.
+    name, other : str
+    """
+    joined = people.join(known, on="user", how="inner").sort("entries", "user")
+    if joined.is_empty():
+        return []
+    edges = np.unique(np.quantile(joined["entries"].to_numpy(), np.linspace(0, 1, _GROUPS + 1))).tolist()
+    groups = []
+    for n, (low, high) in enumerate(pairwise(edges)):
+        above = pl.col("entries") >= low if n == 0 else pl.col("entries") > low
+        part = joined.filter(above & (pl.col("entries") <= high))
+        if part.height > 1:
+            apart = difference(part, name, other)
+            ends = int(part["entries"].min()), int(part["entries"].max())  # type: ignore[arg-type]
+            groups.append({"from": ends[0], "to": ends[1], **apart._asdict()})
+    return groups if len(groups) > 1 else []
+
 
 _KEPT = ("splits", "metric", "asked", "question", "k", "data", "command", "made")
 
 
 @dataclass(repr=False)
 class Comparison:
-    """What several models got on the same splits.
+    """Results of several models on the same splits.
 
     Attributes
     ----------
@@ -185,25 +267,25 @@ class Comparison:
         more) are calibrated by saying nothing: such a model is uninformative, comes last and is never the best by
         ``calibration_error``.
         """
-        known = self.metric_of(metric or self.metric)
-        means, stopped, silent, whole = self._ranked(known)
-        pairs = self._pairs(known, whole)
-        samples, weights = self._samples(known.name, list(means) if known.is_per_list else [])
+        chosen = self.metric_of(metric or self.metric)
+        means, stopped, silent, whole = self._ranked(chosen)
+        pairs = self._pairs(chosen, whole)
+        samples, weights = self._samples(chosen.name, list(means) if chosen.is_per_list else [])
         ends = dict(zip(means, (mean_interval(sample, weights)[1:] for sample in samples), strict=False))
         rows = []
         for name in [*means, *(name for name in self.models if name not in means)]:
-            row: Named = {"model": name, known.name: means.get(name), "low": None, "high": None}
+            row: Named = {"model": name, chosen.name: means.get(name), "low": None, "high": None}
             row |= {"p": pairs[name].p if name in pairs else None, "verdict": "failed"}
             if name in means:
                 if name in ends and ends[name][0] <= ends[name][1]:
                     row["low"], row["high"] = ends[name]
                 verdict = "uninformative" if name in silent else _verdict(row["p"], name in pairs)
                 if name in whole[:1]:
-                    row["verdict"] = "undecided" if self.why_undecided(known) and not _tested(pairs) else "best"
+                    row["verdict"] = "undecided" if self.why_undecided(chosen) and not _tested(pairs) else "best"
                 else:
                     row["verdict"] = "cut off" if name in stopped else verdict
-            rows.append(row | self._costs(name, known.name) | {"cut_off": stopped.get(name)})
-        numbers = dict.fromkeys(("p", known.name, "low", "high", "cut_off"), pl.Float64)
+            rows.append(row | self._costs(name, chosen.name) | {"cut_off": stopped.get(name)})
+        numbers = dict.fromkeys(("p", chosen.name, "low", "high", "cut_off"), pl.Float64)
         return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=numbers)
 
     def _ranked(self, metric: Metric) -> tuple[dict[str, float], dict[str, float], set[str], list[str]]:
@@ -226,13 +308,13 @@ class Comparison:
 
     def why_undecided(self, metric: str | Metric | None = None) -> str:
         """What the data cannot decide and why, in a sentence; nothing if every verdict stands."""
-        known = self.metric_of(metric or self.metric)
-        if not known.is_per_list:
+        chosen = self.metric_of(metric or self.metric)
+        if not chosen.is_per_list:
             return ""
-        _, _, _, whole = self._ranked(known)
-        pairs = self._pairs(known, whole)
+        _, _, _, whole = self._ranked(chosen)
+        pairs = self._pairs(chosen, whole)
         reasons = {pair.undecided for pair in pairs.values()}
-        n_people = self.per_user(known.name).height
+        n_people = self.per_user(chosen.name).height
         if "people" in reasons or (len(whole) == 1 and n_people < LEAST_PEOPLE):
             equal = "" if n_people < LEAST_PEOPLE else " of about equal weight"
             return f"{n_people} people decide nothing: a verdict takes at least {LEAST_PEOPLE}{equal}."
@@ -250,13 +332,13 @@ class Comparison:
         Nothing where there is no best model, or one number for all people. The interval of a fit that was cut off is
         over people alone.
         """
-        known, table = self.metric_of(metric or self.metric), self.table(metric)
-        best, people = table.filter(pl.col("verdict") == "best")["model"].to_list(), self.per_user(known.name)
-        pairs, rows = self._pairs(known, self._ranked(known)[3]), []
-        for name in table["model"] if best and known.is_per_list else []:
+        chosen, table = self.metric_of(metric or self.metric), self.table(metric)
+        best, people = table.filter(pl.col("verdict") == "best")["model"].to_list(), self.per_user(chosen.name)
+        pairs, rows = self._pairs(chosen, self._ranked(chosen)[3]), []
+        for name in table["model"] if best and chosen.is_per_list else []:
             if name in people.columns:
-                found = difference(people, name, best[0], known.sign)
-                row = {"model": name, "difference": found.mean, **found._asdict()}
+                apart = difference(people, name, best[0], chosen.sign)
+                row = {"model": name, "difference": apart.mean, **apart._asdict()}
                 if name in pairs:
                     row |= {"difference": -pairs[name].difference, "low": -pairs[name].high, "high": -pairs[name].low}
                 rows.append(row)
@@ -266,40 +348,40 @@ class Comparison:
     def _uninformative(self) -> set[str]:
         """Models whose probabilities of pairs are no better than a coin."""
         losses = {name: [r.overall.get("pair_log_loss", np.nan) for r in self.of(name)] for name in self.models}
-        known = {name: np.array(each)[np.isfinite(each)] for name, each in losses.items()}
-        return {name for name, each in known.items() if each.size and each.mean() >= 1.0}
+        finite = {name: np.array(each)[np.isfinite(each)] for name, each in losses.items()}
+        return {name for name, each in finite.items() if each.size and each.mean() >= 1.0}
 
     def _means(self, metric: Metric, people: pl.DataFrame) -> dict[str, float]:
         """Mean over people, or, of a metric that is one number for all of them, over splits."""
         if metric.is_per_list:
             return {name: _mean(people, name) for name in self.models if name in people.columns}
-        found = {}
+        means = {}
         for name in self.models:
             values = [result.means().get(metric.name, np.nan) for result in self.of(name)]
             if np.isfinite(values).any():
-                found[name] = float(np.nanmean(values))
-        return found
+                means[name] = float(np.nanmean(values))
+        return means
 
     def _costs(self, name: str, metric: str) -> Named:
         mine = self.of(name)
-        found: Named = {}
+        costs: Named = {}
         others = dict.fromkeys(key for result in self.results for key in result.means() if key != metric)
         for other in others:
             values = [result.means().get(other, np.nan) for result in mine]
-            known = [value for value in values if np.isfinite(value)]
-            found[other] = float(np.mean(known)) if known else None
+            finite = [value for value in values if np.isfinite(value)]
+            costs[other] = float(np.mean(finite)) if finite else None
         for key, attribute in (
             ("seconds", "fit_seconds"),
             ("first_seconds", "first_seconds"),
             ("megabytes", "peak_megabytes"),
         ):
-            known = [getattr(result, attribute) for result in mine if getattr(result, attribute) is not None]
-            found[key] = float(max(known) if key == "megabytes" else np.mean(known)) if known else None
-        return found
+            finite = [getattr(result, attribute) for result in mine if getattr(result, attribute) is not None]
+            costs[key] = float(max(finite) if key == "megabytes" else np.mean(finite)) if finite else None
+        return costs
 
     def problems(self) -> dict[str, str]:
         """What went wrong or deserves a note, by model."""
-        found: dict[str, str] = {}
+        told: dict[str, str] = {}
         for name in self.models:
             mine = self.of(name)
             failed = {result.split: result.problem for result in reversed(mine) if result.problem}
@@ -308,10 +390,10 @@ class Comparison:
             texts = [f"failed{often}: {next(reversed(failed.values()))}"] if failed else []
             texts += dict.fromkeys(note for result in mine for note in result.notes)
             if texts:
-                found[name] = "; ".join(texts)
-        return found
+                told[name] = "; ".join(texts)
+        return told
 
-    def calibrate(self, n_pairs: int = USUAL_PAIRS) -> None:
+    def calibrate(self, n_pairs: int = DEFAULT_PAIRS) -> None:
         """Measure the probabilities of held-out pairs of the first split, of models that have any.
 
         ``compare(..., n_pairs=)`` does it at once; `report` does it if nobody has. It needs the fitted models, which a
@@ -320,10 +402,14 @@ class Comparison:
         split = self.first_split
         if split is None or self.question != "order":
             return
-        people_known = split.given is not None or bool(set(split.test.user_ids) & set(split.train.user_ids))
         firsts = {result.name: result for result in reversed(self.results)}
         for result in firsts.values():
-            if people_known and result.model is not None and result.problem is None and result.reliability is None:
+            if (
+                knows_people(split)
+                and result.model is not None
+                and result.problem is None
+                and result.reliability is None
+            ):
                 calibrate(result, result.model, split.test, split.given, n_pairs)
 
     def shown(self) -> Named:
@@ -332,9 +418,9 @@ class Comparison:
             ranked = [r for name in self.table()["model"] for r in self.of(name)[:1] if r.cut_off is None]
             example = None
             if ranked and self.first_split is not None and self.question == "order":
-                example = portraits.example_of(ranked[0], self.metric, self.first_split)
-            found = {r.name: portraits.communities_of(r.model, self.first_split) for r in ranked}
-            self._shown = {"example": example, "communities": {name: each for name, each in found.items() if each}}
+                example = example_of(ranked[0], self.metric, self.first_split)
+            groups = {r.name: communities_of(r.model, self.first_split) for r in ranked}
+            self._shown = {"example": example, "communities": {name: each for name, each in groups.items() if each}}
         return self._shown
 
     def report(self, path: str | Path, *, title: str | None = None, finding: Comparison | None = None) -> None:
@@ -358,12 +444,12 @@ class Comparison:
         Other programs can read it: ``people.parquet`` has every person's results, ``comparison.json`` the rest.
         """
         rest = {name: getattr(self, name) for name in _KEPT} | {"shown": self.shown()}
-        saving.save(folder, self.results, self.known, rest)
+        write_comparison(folder, self.results, self.known, rest)
 
     @classmethod
     def load(cls, folder: str | Path) -> Comparison:
         """Read what `save` wrote; files that have changed since are refused."""
-        kept = saving.load(folder)
+        kept = read_comparison(folder)
         shown, known = kept.pop("shown", None), kept.pop("known")
         if set(kept) != {*_KEPT, "results"} or kept["question"] not in ("order", "find"):
             raise InputError(f"{folder} holds {', '.join(sorted(kept))}; expected a comparison")
@@ -383,8 +469,8 @@ class Comparison:
 
 
 def _mean(people: pl.DataFrame, name: str) -> float:
-    known = people.filter(pl.col(name).is_not_null())
-    return float(np.average(known[name], weights=known["weight"]))
+    having = people.filter(pl.col(name).is_not_null())
+    return float(np.average(having[name], weights=having["weight"]))
 
 
 def _tested(pairs: dict[str, Pair]) -> bool:

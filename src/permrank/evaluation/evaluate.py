@@ -2,40 +2,88 @@
 
 from __future__ import annotations
 
+import contextlib
+import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from permrank.checks import require_choice, require_int
+from permrank.checks import require_int
 from permrank.core.ranker import Ranker
 from permrank.errors import AccuracyWarning, ConvergenceWarning, FeaturesWarning, InputError
 from permrank.evaluation.calibration import calibration_error, pair_log_loss, reliability
 from permrank.evaluation.catalogue import measure_catalogue
 from permrank.evaluation.cold import cold_entries
-from permrank.evaluation.grades import filled, grades_of, stages
-from permrank.evaluation.metrics import Metric, Relevance, find_metric, of_kind, per_list
-from permrank.evaluation.resources import Deadline, measured
-from permrank.evaluation.scoring import cross_entropies, hidden_lists, log_likelihoods, pair_probabilities
+from permrank.evaluation.defaults import DEFAULT_PAIRS, default_candidates, default_metrics
+from permrank.evaluation.metrics import Metric, Relevance, filled, find_metric, grades_of, per_list, stages
+from permrank.evaluation.scoring import cross_entropies, hidden_scores, log_likelihoods, pair_probabilities
 from permrank.evaluation.significance import interval
-from permrank.evaluation.split import Question, Split, part_of
+from permrank.evaluation.split import Candidates, Question, Split, part_of
 from permrank.learning.hooks import ending_at_once
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
-from permrank.types import BoolArray, Float64Array, Int64Array, Named
+from permrank.types import Float64Array, Int64Array, Named, Progress
 
-Candidates = Literal["rated", "all"]
-# Pairs that a calibration is measured by if their number is not given: of probabilities that are right, frequencies of
-# 5,000 pairs in ten bins are off by 0.015 on average.
-USUAL_PAIRS = 5000
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+@dataclass
+class Cost:
+    """Seconds that a block took, and megabytes that it held at most beyond what was held before (None if unknown)."""
+
+    seconds: float = 0.0
+    megabytes: float | None = None
+
+
+@contextlib.contextmanager
+def measured() -> Iterator[Cost]:
+    """Measure a block; memory where Linux lets a process reset its own high-water mark, else not."""
+    cost, before = Cost(), None
+    with contextlib.suppress(OSError, ValueError):
+        _CLEAR.write_text("5", encoding="utf-8")  # 5 resets VmHWM to what is held now
+        before = _kilobytes("VmRSS")
+    begin = time.perf_counter()
+    try:
+        yield cost
+    finally:
+        cost.seconds = time.perf_counter() - begin
+        if before is not None:
+            cost.megabytes = max(0, _kilobytes("VmHWM") - before) / 2**10
+
+
+def _kilobytes(name: str) -> int:
+    return next(
+        int(line.split()[1]) for line in _STATUS.read_text(encoding="utf-8").splitlines() if line.startswith(name)
+    )
+
+
+class Deadline:
+    """A callback of ``fit`` that stops learning at the sweep after which the time is up; the estimate is kept.
+
+    It remembers too how many sweeps were made before the last part of learning began.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self.end = None if seconds is None else time.perf_counter() + seconds
+        self.passed = False
+        self.earlier_sweeps = self._part = 0
+
+    def __call__(self, progress: Progress) -> bool:
+        """Return whether to stop."""
+        if progress.part != self._part:
+            self._part, self.earlier_sweeps = progress.part, progress.iteration - 1
+        self.passed = self.end is not None and time.perf_counter() > self.end and progress.iteration < progress.max_iter
+        return self.passed
 
 
 @dataclass
 class Evaluation:
-    """What a model got on one split.
+    """Results of one model on one split.
 
     Attributes
     ----------
@@ -125,16 +173,16 @@ class Evaluation:
         frame = self.per_user if part is None else self.parts.get(part)
         if frame is None:
             raise InputError(f"nothing was measured of {part!r} alone; take the protocol ColdItems or ColdUsers")
-        found: dict[str, float] = {}
+        means: dict[str, float] = {}
         for name in (name for name in self.metrics if name in frame.columns):
-            known = frame.filter(pl.col(name).is_not_null())
-            found[name] = float(np.average(known[name], weights=known["weight"])) if known.height else float("nan")
+            own = frame.filter(pl.col(name).is_not_null())
+            means[name] = float(np.average(own[name], weights=own["weight"])) if own.height else float("nan")
         if part is not None:
-            return found
-        found |= self.overall
+            return means
+        means |= self.overall
         if self.reliability is not None:
-            found["calibration_error"] = calibration_error(self.reliability)
-        return found
+            means["calibration_error"] = calibration_error(self.reliability)
+        return means
 
     def table(self) -> pl.DataFrame:
         """One row per metric: ``metric``, ``mean``, ``low`` to ``high``, and ``users`` who have it.
@@ -145,10 +193,10 @@ class Evaluation:
         for name, mean in self.means().items():
             row: Named = {"metric": name, "mean": mean, "low": None, "high": None, "users": None}
             if name in self.metrics:
-                known = self.per_user.filter(pl.col(name).is_not_null())
-                low, high = interval(known[name].to_numpy(), known["weight"].to_numpy())
+                own = self.per_user.filter(pl.col(name).is_not_null())
+                low, high = interval(own[name].to_numpy(), own["weight"].to_numpy())
                 ends = {"low": low, "high": high} if low <= high else {}
-                row |= ends | {"users": known.height}
+                row |= ends | {"users": own.height}
             rows.append(row)
         return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64, "users": pl.Int64})
 
@@ -158,28 +206,6 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
-
-
-def usual_metrics(test: Rankings, *, ordered: bool, question: Question = "order") -> list[str]:
-    """What to measure if nothing is said; the first decides.
-
-    Ratings are judged by NDCG, orders by pairs put right, whole lists of new people by their probability; what was
-    found in the whole catalogue by NDCG too, and by how much of the catalogue is shown.
-    """
-    if not ordered:
-        return of_kind("likelihood")
-    if question == "find":
-        return ["ndcg", "recall", "map", "hit_rate", *of_kind("coverage", "shown")]
-    first = ["ndcg", "pairs_right"] if test.ratings is not None else ["pairs_right", "ndcg"]
-    return [*first, "tau_b"]
-
-
-def usual_candidates(candidates: Candidates | None, question: Question) -> Candidates:
-    """What is ranked if nothing is said: what the split asks for."""
-    if candidates is None:
-        return "all" if question == "find" else "rated"
-    require_choice("candidates", candidates, ("rated", "all"))
-    return candidates
 
 
 def evaluate(
@@ -238,7 +264,7 @@ def evaluate(
     require_int("n_pairs", n_pairs, 0)
     split = test if isinstance(test, Split) else None
     question: Question = split.question if split else "order"
-    ranked = usual_candidates(candidates, question)
+    ranked = default_candidates(candidates, question)
     hidden = split.test if split else require_rankings(test)
     result = Evaluation(name or model.call(), split.seed if split else 0)
     result.model = model if split is None else _fit(model, split.train, max_seconds, result)
@@ -247,7 +273,7 @@ def evaluate(
     given = split.given if split else None
     known_people = given is not None or bool(set(hidden.user_ids) & set(fitted.user_ids))
     asked = question if ranked == "all" else "order"
-    named = list(metrics) if metrics is not None else usual_metrics(hidden, ordered=known_people, question=asked)
+    named = list(metrics) if metrics is not None else default_metrics(hidden, ordered=known_people, question=asked)
     wanted = _distinct(named)
     _require_answerable(wanted, known_people, ranked)
     if asked == "find":  # everything that is hidden was chosen
@@ -261,19 +287,20 @@ def evaluate(
         top = max(float(grades_of(hidden).max(initial=0.0)), float(grades_of(fitted.rankings_).max(initial=0.0)))
         relevance = Relevance.of(relevant_from, top)
     cold = split.cold if split else None
-    never = _known_items(fitted, split) if split and cold == "items" and asked == "find" else None
-    ask = _Asked(wanted, k, relevance, ranked, asked == "find", cold == "users", never)
+    excluded = None
+    if split and cold == "items" and asked == "find":  # items that are not cold
+        excluded = np.flatnonzero(fitted.item_ids.ids.is_in(split.train.item_ids.ids.implode()).to_numpy())
+    task = _Task(wanted, k, relevance, ranked, asked == "find", cold == "users", excluded)
     with measured() as cost:
-        columns = _measure(fitted, hidden, given, ask, result)
+        result.per_user = _measure(fitted, hidden, given, task, result)
     result.score_seconds = cost.seconds
-    weights = hidden.weights if hidden.anonymous else np.ones(hidden.n_rankings)
-    frame = pl.DataFrame({"user": hidden.user_ids.take(hidden.ranking_users), "weight": weights, **columns})
-    result.per_user = frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame
     if split is not None and cold is not None and ranked == "rated":
-        marked = cold_entries(split)
-        result.parts = {"cold": _apart(fitted, hidden, marked, ask), "known": _apart(fitted, hidden, ~marked, ask)}
+        marked, ignored = cold_entries(split), Evaluation("", 0)
+        task = task._replace(metrics=[metric for metric in wanted if metric.needs_scores])
+        for name, entries in (("cold", marked), ("known", ~marked)):
+            result.parts[name] = _measure(fitted, part_of(hidden, entries), None, task, ignored)
     if n_pairs == 0 and any(metric.kind == "calibration" for metric in wanted):
-        n_pairs = USUAL_PAIRS
+        n_pairs = DEFAULT_PAIRS
     if n_pairs and known_people and question == "order":
         calibrate(result, fitted, hidden, given, n_pairs)
     return result
@@ -302,11 +329,11 @@ def _require_answerable(wanted: list[Metric], known_people: bool, candidates: Ca
 
 def _distinct(named: Iterable[str | Metric]) -> list[Metric]:
     """The metrics, each once; two of one name could not both be columns of a table."""
-    found: dict[str, Metric] = {}
+    distinct: dict[str, Metric] = {}
     for metric in map(find_metric, named):
-        if found.setdefault(metric.name, metric) != metric:
+        if distinct.setdefault(metric.name, metric) != metric:
             raise InputError(f"two metrics are called {metric.name!r}; give every one its own name")
-    return list(found.values())
+    return list(distinct.values())
 
 
 def _fit(model: Ranker, train: Rankings, max_seconds: float | None, result: Evaluation) -> Ranker:
@@ -332,58 +359,42 @@ def _fit(model: Ranker, train: Rankings, max_seconds: float | None, result: Eval
     return fitted
 
 
-class _Asked(NamedTuple):
-    """What is measured, and of which candidates; nobody: of users who have said nothing; never: of all but these."""
+class _Task(NamedTuple):
+    """What is measured, and of which candidates; whether users are cold, and items that are no candidates."""
 
-    wanted: list[Metric]
+    metrics: list[Metric]
     k: int
     relevance: Relevance
     candidates: Candidates
     binary: bool
-    nobody: bool = False
-    never: Int64Array | None = None
+    cold_users: bool = False
+    excluded_items: Int64Array | None = None
 
 
-def _known_items(model: Ranker, split: Split) -> Int64Array:
-    """Items of the model that are not cold."""
-    return np.flatnonzero(model.item_ids.ids.is_in(split.train.item_ids.ids.implode()).to_numpy())
-
-
-def _apart(model: Ranker, test: Rankings, keep: BoolArray, ask: _Asked) -> pl.DataFrame:
-    """`Evaluation.per_user` of some of the hidden entries alone."""
-    part = part_of(test, keep)
-    wanted = [metric for metric in ask.wanted if metric.needs_scores]
-    columns = _measure(model, part, None, ask._replace(wanted=wanted), Evaluation("", 0))
-    frame = pl.DataFrame(
-        {"user": part.user_ids.take(part.ranking_users), "weight": np.ones(part.n_rankings), **columns}
-    )
-    return frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame
-
-
-def _measure(
-    model: Ranker, test: Rankings, given: Rankings | None, ask: _Asked, result: Evaluation
-) -> dict[str, Float64Array]:
-    """Metrics of every test ranking, by name; those of all people and warnings (as notes) go into the result."""
-    wanted, k, relevance, candidates, binary, nobody, never = ask
-    found: dict[str, Float64Array] = {}
+def _measure(model: Ranker, test: Rankings, given: Rankings | None, task: _Task, result: Evaluation) -> pl.DataFrame:
+    """`Evaluation.per_user` of these rankings; metrics of all people and warnings (as notes) go into the result."""
+    wanted, k, relevance, candidates, binary, cold_users, excluded = task
+    values: dict[str, Float64Array] = {}
     scored = [metric for metric in wanted if metric.needs_scores]
     if scored and candidates == "rated":
-        lists = hidden_lists(model, test, given, nobody=nobody)
+        scores = filled(test.indptr, hidden_scores(model, test, given, cold_users=cold_users))
         options: Named = {"k": k, "relevant_from": relevance.from_grade, "top_grade": relevance.top_grade}
-        found |= per_list(scored, lists.indptr, lists.grades, filled(lists.indptr, lists.scores), **options)
+        values |= per_list(scored, test.indptr, grades_of(test), scores, **options)
     elif scored:
         columns, result.overall = measure_catalogue(
-            model, test, given, scored, k=k, relevance=relevance, binary=binary, never=never
+            model, test, given, scored, k=k, relevance=relevance, binary=binary, excluded=excluded
         )
-        found |= columns
+        values |= columns
     if any(metric.kind == "likelihood" for metric in wanted):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", AccuracyWarning)
-            values = log_likelihoods(model, test)
+            own = log_likelihoods(model, test)
         result.notes += [str(warning.message) for warning in caught]
-        found["log_likelihood"] = values
-        found["log_likelihood_per_stage"] = values / np.maximum(stages(test), 1)
+        values |= {"log_likelihood": own, "log_likelihood_per_stage": own / np.maximum(stages(test), 1)}
     if any(metric.kind == "pairs" for metric in wanted):
         model.fitted_.require_pairs("prefers")
-        found["cross_entropy"] = cross_entropies(model, test, given)
-    return {metric.name: found[metric.name] for metric in wanted if metric.is_per_list}
+        values["cross_entropy"] = cross_entropies(model, test, given)
+    columns = {metric.name: values[metric.name] for metric in wanted if metric.is_per_list}
+    weights = test.weights if test.anonymous else np.ones(test.n_rankings)
+    frame = pl.DataFrame({"user": test.user_ids.take(test.ranking_users), "weight": weights, **columns})
+    return frame.with_columns(pl.col(list(columns)).fill_nan(None)) if columns else frame

@@ -7,19 +7,21 @@ a function, and is taken wherever a name is.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from scipy.special import gammaln
 
 from permrank.checks import require_int
 from permrank.errors import InputError, UnknownIdError
 from permrank.evaluation.calibration import calibration_by_chance, calibration_error, pair_log_loss, reliability
-from permrank.evaluation.grades import blind_log_likelihood, filled, grades_of, stages
 from permrank.kernels import metrics as kernels
 from permrank.kernels import top_k
-from permrank.ragged import frozen
+from permrank.ragged import frozen, new_blocks, owners
+from permrank.rankings.rankings import Rankings
 from permrank.types import Array, Float64Array, Int64Array
 
 __all__ = [
@@ -209,16 +211,6 @@ class Relevance(NamedTuple):
         return cls(_RELEVANT_SHARE * top_grade if relevant_from is None else float(relevant_from), float(top_grade))
 
 
-class _Measured(NamedTuple):
-    """Lists, and what graded metrics need to know beside them."""
-
-    bounds: Int64Array
-    grades: Float64Array
-    scores: Float64Array
-    k: int | None
-    relevance: Relevance
-
-
 def per_list(
     names: Iterable[str | Metric],
     indptr: Array,
@@ -271,39 +263,32 @@ def per_list(
     if k is not None and any(metric.top_k for metric in wanted):
         require_int("k", k, 1)
     top = float(grades.max(initial=0.0)) if top_grade is None else float(top_grade)
-    lists = _Measured(bounds, grades, scores, k, Relevance.of(relevant_from, top))
-    tables = {kind: _KERNELS[kind](lists) for kind in {metric.kind for metric in wanted} if kind in _KERNELS}
+    lists, kinds = (bounds, grades, scores), {metric.kind for metric in wanted}
+    tables = {kind: np.full((bounds.size - 1, n), np.nan) for kind, n in _KERNELS.items() if kind in kinds}
+    if "graded" in tables:
+        longest = int(np.diff(bounds).max(initial=1))
+        discounts = 1.0 / np.log2(np.arange(2, longest + 2))
+        reach = longest if k is None else int(k)
+        kernels.graded_metrics(*lists, discounts, reach, *Relevance.of(relevant_from, top), tables["graded"])
+    if "order" in tables:
+        kernels.order_metrics(*lists, tables["order"])
     return {
-        metric.name: tables[metric.kind][:, metric.column] if metric.function is None else _called(metric, lists)
+        metric.name: tables[metric.kind][:, metric.column] if metric.function is None else _called(metric, *lists)
         for metric in wanted
     }
 
 
-def _graded(lists: _Measured) -> Float64Array:
-    longest = int(np.diff(lists.bounds).max(initial=1))
-    discounts = 1.0 / np.log2(np.arange(2, longest + 2))
-    reach = longest if lists.k is None else int(lists.k)
-    table = np.full((lists.bounds.size - 1, kernels.N_GRADED), np.nan)
-    kernels.graded_metrics(*lists[:3], discounts, reach, *lists.relevance, table)
-    return table
+# The kinds of metrics that a kernel computes, and the columns of its table.
+_KERNELS: dict[Kind, int] = {"graded": kernels.N_GRADED, "order": kernels.N_ORDER}
 
 
-def _order(lists: _Measured) -> Float64Array:
-    table = np.full((lists.bounds.size - 1, kernels.N_ORDER), np.nan)
-    kernels.order_metrics(*lists[:3], table)
-    return table
-
-
-_KERNELS: Mapping[Kind, Callable[[_Measured], Float64Array]] = {"graded": _graded, "order": _order}
-
-
-def _called(metric: Metric, lists: _Measured) -> Float64Array:
+def _called(metric: Metric, bounds: Int64Array, grades: Float64Array, scores: Float64Array) -> Float64Array:
     """A function of the caller's, list by list; an empty list has nothing to measure."""
     assert metric.function is not None
-    out = np.full(lists.bounds.size - 1, np.nan)
-    for u, (first, last) in enumerate(zip(lists.bounds[:-1].tolist(), lists.bounds[1:].tolist(), strict=True)):
+    out = np.full(bounds.size - 1, np.nan)
+    for u, (first, last) in enumerate(pairwise(bounds.tolist())):
         if last > first:
-            value = metric.function(lists.grades[first:last], lists.scores[first:last])
+            value = metric.function(grades[first:last], scores[first:last])
             try:
                 out[u] = value
             except (TypeError, ValueError) as error:
@@ -325,3 +310,63 @@ def _checked(indptr: Array, grades: Array, scores: Array) -> tuple[Any, ...]:
             wrong = int(np.flatnonzero(~np.isfinite(values))[0])
             raise InputError(f"{what} {values[wrong]} of entry {wrong} is not finite; see filled() for missing scores")
     return frozen(bounds, grades, scores)
+
+
+# Grades of a list without ratings lie evenly between these: the scale of stars, on which gains of 2^g - 1 are usual.
+_BEST_GRADE, _LAST_GRADE = 5.0, 1.0
+
+
+def filled(indptr: Int64Array, scores: Array) -> Float64Array:
+    """Scores with those that a model could not give (not finite) replaced by the mean of the list's others, or 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import permrank as pr
+    >>> pr.metrics.filled(np.array([0, 3, 4]), [1.0, np.nan, 2.0, np.nan]).tolist()
+    [1.0, 1.5, 2.0, 0.0]
+    """
+    values: Float64Array = np.array(scores, np.float64)
+    missing = ~np.isfinite(values)
+    if missing.any():
+        owner = owners(indptr)
+        count = np.bincount(owner[~missing], minlength=indptr.size - 1)
+        total = np.bincount(owner[~missing], values[~missing], minlength=indptr.size - 1)
+        values[missing] = (total / np.maximum(count, 1))[owner[missing]]
+    return values
+
+
+def grades_of(rankings: Rankings) -> Float64Array:
+    """Grade of every entry: its rating, or evenly from 5 (the best of a list) to 1 (its last) without ratings.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> pr.metrics.grades_of(pr.Rankings.from_lists({"ann": ["a", {"b", "c"}, "d"], "bob": ["a"]})).tolist()
+    [5.0, 3.0, 3.0, 1.0, 5.0]
+    """
+    if rankings.ratings is not None:
+        return np.asarray(rankings.ratings, np.float64)
+    steps = np.repeat(np.maximum(rankings.last_levels, 1), rankings.lengths)
+    fall = (_BEST_GRADE - _LAST_GRADE) * rankings.levels / steps
+    return np.asarray(_BEST_GRADE - fall)
+
+
+def stages(rankings: Rankings) -> Int64Array:
+    """Choices that each ranking tells of: all its entries but the last, which is certain."""
+    return np.asarray(rankings.lengths - 1)
+
+
+def blind_log_likelihood(rankings: Rankings) -> Float64Array:
+    """log P of each ranking if all orders are equally likely: log (Π_b m_b!) - log n!, m_b being the sizes of its ties.
+
+    Examples
+    --------
+    >>> import permrank as pr
+    >>> pr.metrics.blind_log_likelihood(pr.Rankings.from_lists({"ann": ["a", {"b", "c"}]})).round(4).tolist()
+    [-1.0986]
+    """
+    new_block = new_blocks(rankings.levels, rankings.indptr)
+    sizes = np.diff(np.flatnonzero(new_block), append=rankings.n_entries)
+    inside = np.bincount(rankings.entry_rankings()[new_block], gammaln(sizes + 1.0), minlength=rankings.n_rankings)
+    return np.asarray(inside - gammaln(rankings.lengths + 1.0))

@@ -11,15 +11,23 @@ import polars as pl
 
 from permrank.checks import require_choice, require_int, require_seed
 from permrank.errors import InputError
-from permrank.evaluation.split import Split, make_split
+from permrank.evaluation.split import Cold, Question, Split, part_of
 from permrank.randomness import generator, stream_key
 from permrank.rankings.frames import as_frame
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.validate import require_rankings
-from permrank.types import Int64Array
+from permrank.types import BoolArray, Int64Array
 
 # An order needs two.
 _LEAST_SHARED = 2
+
+
+# What the parameters of protocols may be: whole numbers from a least one, shares of a whole, or words.
+_LEAST = {"n_folds": 2, "min_positive": 2} | dict.fromkeys(
+    ("n_train", "n_test", "n_given", "min_train", "min_test", "k", "budget"), 1
+)
+_SHARES = ("share", "known_share", "new_people")
+_WORDS = {"of": ("items", "rankings"), "question": ("order", "find"), "questions": ("chosen", "random")}
 
 
 class Protocol(ABC):
@@ -28,9 +36,48 @@ class Protocol(ABC):
     measures_order = True
     """Whether people of the test part are known, so that items can be ranked for them."""
 
-    @abstractmethod
     def split(self, rankings: Rankings, seed: int = 0) -> Split:
         """Split rankings; the same seed gives the same split."""
+        for name, value in vars(self).items():
+            if name in _LEAST:
+                require_int(name, value, _LEAST[name])
+            elif name in _SHARES:
+                self._require_share(name, value)
+            elif name in _WORDS:
+                require_choice(name, value, _WORDS[name])
+        require_seed(seed)
+        return self._split(require_rankings(rankings), int(seed))
+
+    @abstractmethod
+    def _split(self, rankings: Rankings, seed: int) -> Split:
+        """Split, once parameters and arguments have been looked at."""
+
+    def _require_share(self, name: str, value: object) -> None:
+        """Raise unless the value lies between 0 and 1, or is the default, which may be none of the share."""
+        if value == getattr(type(self), name):
+            return
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+            raise InputError(f"{name}={value!r}, expected a number between 0 and 1")
+
+    def _made(
+        self,
+        rankings: Rankings,
+        seed: int,
+        train: BoolArray,
+        test: BoolArray,
+        given: BoolArray | None = None,
+        question: Question = "order",
+        cold: Cold | None = None,
+    ) -> Split:
+        """The split of marked entries; an empty part raises."""
+        for name, marked in (("train", train), ("test", test)):
+            if not marked.any():
+                raise InputError(
+                    f"{self!r} leaves nothing for the {name} part of these {rankings.n_users} users; "
+                    "their lists are too short for it"
+                )
+        parts = part_of(rankings, train), part_of(rankings, test), None if given is None else part_of(rankings, given)
+        return Split(*parts, repr(self), seed, question, cold)
 
 
 @dataclass(frozen=True)
@@ -55,17 +102,12 @@ class WeakGeneralisation(Protocol):
     n_train: int = 10
     min_test: int = 10
 
-    def split(self, rankings: Rankings, seed: int = 0) -> Split:
-        """Split rankings; the same seed gives the same split."""
-        require_int("n_train", self.n_train, 1)
-        require_int("min_test", self.min_test, 1)
+    def _split(self, rankings: Rankings, seed: int) -> Split:
         owner = one_list_each(rankings, self)
         long = np.bincount(owner, minlength=rankings.n_users) >= self.n_train + self.min_test
         position = random_positions(owner, 1, seed)
         kept = long[owner]
-        return make_split(
-            rankings, kept & (position < self.n_train), kept & (position >= self.n_train), None, repr(self), seed
-        )
+        return self._made(rankings, seed, kept & (position < self.n_train), kept & (position >= self.n_train))
 
 
 @dataclass(frozen=True)
@@ -94,11 +136,7 @@ class StrongGeneralisation(Protocol):
     share: float = 0.2
     min_test: int = 10
 
-    def split(self, rankings: Rankings, seed: int = 0) -> Split:
-        """Split rankings; the same seed gives the same split."""
-        require_int("n_given", self.n_given, 1)
-        require_int("min_test", self.min_test, 1)
-        require_share("share", self.share)
+    def _split(self, rankings: Rankings, seed: int) -> Split:
         owner = one_list_each(rankings, self)
         long = np.flatnonzero(np.bincount(owner, minlength=rankings.n_users) >= self.n_given + self.min_test)
         drawn = generator(stream_key(seed, 21)).permutation(long)
@@ -106,7 +144,7 @@ class StrongGeneralisation(Protocol):
         held[drawn[: max(1, round(self.share * long.size))]] = True
         position = random_positions(owner, 2, seed)
         given, hidden = held[owner] & (position < self.n_given), held[owner] & (position >= self.n_given)
-        return make_split(rankings, ~held[owner], hidden, given, repr(self), seed)
+        return self._made(rankings, seed, ~held[owner], hidden, given)
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,25 +180,19 @@ class LeaveOut(Protocol):
     min_train: int = 1
     share: float | None = None
 
-    def split(self, rankings: Rankings, seed: int = 0) -> Split:
-        """Split rankings; the same seed gives the same split."""
-        require_int("k", self.k, 1)
-        require_int("min_train", self.min_train, 1)
-        require_choice("of", self.of, ("items", "rankings"))
-        if self.share is not None:
-            require_share("share", self.share)
+    def _split(self, rankings: Rankings, seed: int) -> Split:
         if self.of == "items":
             owner = one_list_each(rankings, self)
             lengths = np.ones(owner.size, np.int64)
         else:
-            owner, lengths = require_rankings(rankings).ranking_users, rankings.lengths
+            owner, lengths = rankings.ranking_users, rankings.lengths
         counts = np.bincount(owner, minlength=rankings.n_users)
         least, wanted = self.k, np.full(counts.size, self.k)
         if self.share is not None:
             least, wanted = _LEAST_SHARED, np.round(self.share * counts).astype(np.int64)
         wanted[(wanted < least) | (counts < wanted + self.min_train)] = 0
         test = np.repeat(random_positions(owner, 3, seed) < wanted[owner], lengths)
-        return make_split(rankings, ~test, test, None, repr(self), seed)
+        return self._made(rankings, seed, ~test, test)
 
     def __repr__(self) -> str:
         often = f"k={self.k}" if self.share is None else f"share={self.share}"
@@ -188,13 +220,11 @@ class Given(Protocol):
 
     n_given: int = 7
 
-    def split(self, rankings: Rankings, seed: int = 0) -> Split:
-        """Split rankings; the same seed gives the same split."""
-        require_int("n_given", self.n_given, 1)
-        lengths = np.diff(require_rankings(rankings).indptr)
+    def _split(self, rankings: Rankings, seed: int) -> Split:
+        lengths = np.diff(rankings.indptr)
         owner = np.repeat(np.arange(lengths.size), lengths)
         test = (random_positions(owner, 4, seed) >= self.n_given) & (lengths >= self.n_given + 2)[owner]
-        return make_split(rankings, ~test, test, None, repr(self), seed)
+        return self._made(rankings, seed, ~test, test)
 
 
 @dataclass(frozen=True)
@@ -218,17 +248,13 @@ class Folds(Protocol):
     n_folds: int = 5
     measures_order = False
 
-    def split(self, rankings: Rankings, seed: int = 0) -> Split:
-        """Split rankings; the same seed gives the same split."""
-        require_int("n_folds", self.n_folds, 2)
-        require_seed(seed)
-        require_rankings(rankings)
-        partition, fold = divmod(int(seed), self.n_folds)
+    def _split(self, rankings: Rankings, seed: int) -> Split:
+        partition, fold = divmod(seed, self.n_folds)
         drawn = generator(stream_key(partition, 5)).permutation(rankings.n_users)
         held = np.zeros(rankings.n_users, bool)
         held[np.array_split(drawn, self.n_folds)[fold]] = True
         test = held[rankings.entry_users()]
-        return make_split(rankings, ~test, test, None, repr(self), int(seed))
+        return self._made(rankings, seed, ~test, test)
 
 
 @dataclass(frozen=True)
@@ -260,10 +286,7 @@ class Temporal(Protocol):
     share: float = 0.2
     min_test: int = 2
 
-    def split(self, rankings: Rankings, seed: int = 0) -> Split:
-        """Split rankings; nothing is drawn, so the seed is only kept."""
-        require_share("share", self.share)
-        require_int("min_test", self.min_test, 1)
+    def _split(self, rankings: Rankings, seed: int) -> Split:
         owner = one_list_each(rankings, self)
         times = self._times_of(rankings)
         order = np.sort(times)
@@ -272,16 +295,16 @@ class Temporal(Protocol):
         future = times >= cut
         with_past = np.bincount(owner[~future], minlength=rankings.n_users) > 0
         asked = with_past & (np.bincount(owner[future], minlength=rankings.n_users) >= self.min_test)
-        return make_split(rankings, ~future, future & asked[owner], None, repr(self), seed)
+        return self._made(rankings, seed, ~future, future & asked[owner])
 
     def _times_of(self, rankings: Rankings) -> np.ndarray:
         if isinstance(self.times, Rankings):
             if self.times.ratings is None:
                 raise InputError("times= are Rankings without ratings; read them with rating='the column of times'")
-            known = self.times.to_frame().rename({"rating": "time"})
+            given = self.times.to_frame().rename({"rating": "time"})
         else:
-            known = as_frame(self.times)
-        missing = [name for name in ("user", "item", "time") if name not in known.columns]
+            given = as_frame(self.times)
+        missing = [name for name in ("user", "item", "time") if name not in given.columns]
         if missing:
             raise InputError(f"times= has no column {missing[0]!r}; it needs user, item and time")
         wanted = pl.DataFrame(
@@ -291,23 +314,23 @@ class Temporal(Protocol):
             }
         )
         try:
-            found = wanted.join(
-                known.select("user", "item", pl.col("time").cast(pl.Float64)).unique(["user", "item"], keep="last"),
+            joined = wanted.join(
+                given.select("user", "item", pl.col("time").cast(pl.Float64)).unique(["user", "item"], keep="last"),
                 on=["user", "item"],
                 how="left",
                 maintain_order="left",
             )
         except pl.exceptions.PolarsError as error:
             raise InputError(f"times= does not fit the rankings: {error}") from error
-        if found["time"].null_count():
-            row = wanted.row(int(found["time"].is_null().arg_max() or 0))
+        if joined["time"].null_count():
+            row = wanted.row(int(joined["time"].is_null().arg_max() or 0))
             raise InputError(f"user {row[0]!r}, item {row[1]!r}: no time is given; add it or drop the entry")
-        return found["time"].to_numpy()
+        return joined["time"].to_numpy()
 
 
 def one_list_each(rankings: Rankings, protocol: Protocol) -> Int64Array:
     """User of every entry; a user with several rankings raises."""
-    counts = np.diff(require_rankings(rankings).user_indptr)
+    counts = np.diff(rankings.user_indptr)
     if counts.max(initial=0) > 1:
         name = rankings.user_ids[int(counts.argmax())]
         raise InputError(
@@ -319,15 +342,8 @@ def one_list_each(rankings: Rankings, protocol: Protocol) -> Int64Array:
 
 def random_positions(owner: Int64Array, stream: int, seed: int) -> Int64Array:
     """Position of every entry in a random order of its owner's, from 0; owners are sorted."""
-    require_seed(seed)
     order = np.lexsort((generator(stream_key(seed, stream)).random(owner.size), owner))
     first = np.searchsorted(owner, owner)
     positions = np.empty(owner.size, np.int64)
     positions[order] = np.arange(owner.size) - first[order]
     return positions
-
-
-def require_share(name: str, value: object) -> None:
-    """Raise unless the value lies between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise InputError(f"{name}={value!r}, expected a number between 0 and 1")

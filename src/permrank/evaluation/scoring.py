@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
-import polars as pl
 
-from permrank.core.luce import LuceMixture
 from permrank.core.person import Person
 from permrank.core.ranker import Ranker
-from permrank.errors import NotSupportedError
-from permrank.evaluation.grades import grades_of
 from permrank.randomness import generator, stream_key
 from permrank.rankings.rankings import Rankings
 from permrank.rankings.selection import keep_entries
@@ -24,30 +19,13 @@ from permrank.types import Array, BoolArray, Float64Array, Int64Array
 _PAIRS_A_RANKING = 5
 
 
-class Lists(NamedTuple):
-    """Lists to be measured: grades and scores (NaN where the model cannot say) of their candidates."""
-
-    indptr: Int64Array
-    grades: Float64Array
-    scores: Float64Array
-
-
 def indices_in(other: Vocabulary, known: Vocabulary) -> Int64Array:
     """Index of every id of one vocabulary in another, -1 where it is not there."""
-    if other.ids.dtype != known.ids.dtype:
-        return np.full(len(other), -1)
-    if not len(known):
-        return np.full(len(other), -1)
-    if not known.is_integer:
-        codes = other.ids.cast(pl.Enum(known.ids), strict=False).to_physical()
-        return codes.cast(pl.Int64).fill_null(-1).to_numpy()
-    ours, theirs = known.ids.to_numpy(), other.ids.to_numpy()
-    indices = np.minimum(np.searchsorted(ours, theirs), len(known) - 1)
-    return np.where(ours[indices] == theirs, indices, -1)
+    return known.search(other.ids).astype(np.int64)
 
 
-def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None, *, nobody: bool = False) -> Lists:
-    """Every test ranking with the scores of its own entries; ``nobody``: users who are unknown have said nothing."""
+def hidden_scores(model: Ranker, test: Rankings, given: Rankings | None, *, cold_users: bool = False) -> Float64Array:
+    """Scores of all entries of the test part, NaN where the model has none; those of unknown users if they are cold."""
     scores = np.full(test.n_entries, np.nan)
     item = indices_in(test.item_ids, model.item_ids)[test.items]
     if given is None:
@@ -57,7 +35,7 @@ def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None, *, nobod
             who, what = model.user_ids.take(user[asked]), model.item_ids.take(item[asked])
             scores[asked] = model.score_pairs(who, what)
         new = np.flatnonzero((item >= 0) & (user < 0))
-        if nobody and new.size:
+        if cold_users and new.size:
             scores[new] = model.fitted_.scores(model.fold_in([]), item[new])
     else:
         bounds = test.user_bounds
@@ -66,7 +44,7 @@ def hidden_lists(model: Ranker, test: Rankings, given: Rankings | None, *, nobod
             part = part[item[part] >= 0]
             if person is not None and part.size:
                 scores[part] = person.fitted.scores(person, item[part])
-    return Lists(test.indptr, grades_of(test), scores)
+    return scores
 
 
 def people(model: Ranker, test: Rankings, given: Rankings | None) -> Iterator[tuple[int, Person | None]]:
@@ -144,6 +122,8 @@ def pair_probabilities(
     Every ranking has about as many pairs, at least five where that many are hidden: what a model has to find out about
     a person serves all of them.
     """
+    if not model.fitted_.has_pairs:
+        return None
     rng = generator(stream_key(seed, 7))
     item = indices_in(test.item_ids, model.item_ids)[test.items]
     persons, owner = dict(people(model, test, given)), test.ranking_users
@@ -157,11 +137,7 @@ def pair_probabilities(
         pairs = _some_pairs(rng, test.levels[part], item[part] >= 0, min(quota, left))
         if person is None or not pairs.size:
             continue
-        reference = model.user_ids[person] if isinstance(person, int) else person
-        try:
-            predicted.append(_preferences(model, reference, item[part], pairs))
-        except NotSupportedError:
-            return None
+        predicted.append(person.fitted.prefers(person, *item[part][pairs].T))
         true.append((np.diff(test.levels[part][pairs], axis=1)[:, 0] > 0).astype(np.float64))
         left -= len(pairs)
         if left == 0:
@@ -179,16 +155,3 @@ def _some_pairs(rng: np.random.Generator, levels: Array, known: BoolArray, most:
     low, high = drawn.min(axis=1), drawn.max(axis=1)
     _, first = np.unique(low * levels.size + high, return_index=True)
     return np.asarray(drawn[np.sort(first)[:most]])
-
-
-def _preferences(model: Ranker, user: object, items: Int64Array, pairs: Int64Array) -> Float64Array:
-    """`prefers` of pairs of one person; under Luce's choice axiom from one distribution over all their items."""
-    asked, places = np.unique(pairs, return_inverse=True)
-    names = model.item_ids.take(items[asked]).to_list()
-    try:
-        distribution = model.distribution(user, names)
-    except NotSupportedError:
-        distribution = None
-    if isinstance(distribution, LuceMixture):
-        return np.array([distribution.prefers(int(a), int(b)) for a, b in places.reshape(-1, 2)])
-    return np.array([model.prefers(user, names[a], names[b]) for a, b in places.reshape(-1, 2)])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
+import polars as pl
 
 from permrank.errors import FormatError, InputError
 from permrank.files.atomic import atomic_folder, atomic_write
@@ -20,9 +23,11 @@ from permrank.types import BoolArray, Named
 Question: TypeAlias = Literal["order", "find"]
 """Ordering what people see, or finding what they would choose out of everything."""
 _QUESTIONS = ("order", "find")
+Candidates: TypeAlias = Literal["rated", "all"]
+"""What is ranked: a person's own hidden items, or everything that is not in the training list."""
 Cold: TypeAlias = Literal["items", "users"]
 """What may be new in a test part."""
-_FORMAT = 1
+FORMAT = 1
 _PARTS = ("train", "test", "given")
 
 
@@ -89,19 +94,14 @@ class Split:
             Must not exist, but the folder that it lies in must.
         format : {"parquet", "csv", "tsv", "jsonl"}
         """
-        folder = Path(folder).expanduser()
         if format not in ("parquet", "csv", "tsv", "jsonl"):
             raise InputError(f"format={format!r}, expected parquet, csv, tsv or jsonl")
-        if os.path.lexists(folder):
-            raise InputError(f"{folder} exists; give the name of a new folder")
-        if not folder.parent.is_dir():
-            raise InputError(f"the folder {folder.parent} does not exist; make it first")
-        with atomic_folder(folder) as temporary:
+        with atomic_folder(new_folder(folder)) as temporary:
             parts = {}
             for name, part in self._parts().items():
                 part.write(temporary / f"{name}.{format}")
                 parts[name] = {"file": f"{name}.{format}", "fingerprint": part.fingerprint}
-            header = {"format": _FORMAT, "protocol": self.protocol, "seed": self.seed}
+            header = {"format": FORMAT, "protocol": self.protocol, "seed": self.seed}
             header |= {"question": self.question, "cold": self.cold, "parts": parts}
             with atomic_write(temporary / "split.json") as file:
                 file.write(f"{json.dumps(header, indent=2)}\n".encode())
@@ -110,18 +110,11 @@ class Split:
     def load(cls, folder: str | Path) -> Split:
         """Read what `save` wrote; files that have changed since are refused."""
         folder = Path(folder).expanduser()
-        try:
-            header = json.loads((folder / "split.json").read_text(encoding="utf-8"))
-            version, listed = header["format"], header["parts"]
-            files = {name: (str(about["file"]), str(about["fingerprint"])) for name, about in listed.items()}
+        header = read_header(folder, "split.json", "split")
+        with damaged(folder / "split.json", "split"):
+            files = {name: (str(about["file"]), str(about["fingerprint"])) for name, about in header["parts"].items()}
             protocol, seed = str(header["protocol"]), int(header["seed"])
             question, cold = header.get("question", "order"), header.get("cold")
-        except OSError as error:
-            raise FormatError(f"{folder} is not a saved split: {error.strerror or error}") from error
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise FormatError(f"{folder / 'split.json'} is damaged ({error}); save the split again") from error
-        if version != _FORMAT:
-            raise FormatError(f"{folder} has format {version!r}; this permrank reads format {_FORMAT}")
         if question not in _QUESTIONS:
             raise FormatError(f"{folder / 'split.json'} asks {question!r}; expected {' or '.join(_QUESTIONS)}")
         if cold not in ("items", "users", None):
@@ -138,29 +131,46 @@ class Split:
         return cls(**parts, protocol=protocol, seed=seed, question=question, cold=cold)
 
 
+def new_folder(path: str | Path) -> Path:
+    """The path of a folder that can be made: nothing is there, and the folder that it lies in is."""
+    folder = Path(path).expanduser()
+    if os.path.lexists(folder):
+        raise InputError(f"{folder} exists; give the name of a new folder")
+    if not folder.parent.is_dir():
+        raise InputError(f"the folder {folder.parent} does not exist; make it first")
+    return folder
+
+
+@contextlib.contextmanager
+def damaged(path: Path, what: str) -> Iterator[None]:
+    """What a file cannot mean is an error that names the file."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, pl.exceptions.PolarsError) as error:
+        raise FormatError(f"{path} is damaged ({error}); save the {what} again") from error
+
+
+def read_header(folder: Path, name: str, what: str) -> Named:
+    """The JSON file in the folder of a saved split or comparison, if it has the format that is read here."""
+    try:
+        text = (folder / name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise FormatError(f"{folder} is not a saved {what}: {error.strerror or error}") from error
+    with damaged(folder / name, what):
+        header: Named = json.loads(text)
+        version = header.pop("format")
+    if version != FORMAT:
+        raise FormatError(f"{folder} has format {version!r}; this permrank reads format {FORMAT}")
+    return header
+
+
+def knows_people(split: Split) -> bool:
+    """Whether a model that learns from the training part knows people of the test part, or is given some entries."""
+    return split.given is not None or bool(set(split.test.user_ids) & set(split.train.user_ids))
+
+
 def part_of(rankings: Rankings, keep: BoolArray) -> Rankings:
     """Only these entries, with only the users and items that still have one."""
     left = keep_entries(rankings, keep)
     ranked = np.bincount(left.items, minlength=left.n_items) > 0
     return restrict(left, np.diff(left.user_indptr) > 0, ranked)
-
-
-def make_split(
-    rankings: Rankings,
-    train: BoolArray,
-    test: BoolArray,
-    given: BoolArray | None,
-    protocol: str,
-    seed: int,
-    question: Question = "order",
-    cold: Cold | None = None,
-) -> Split:
-    """A split from marked entries; an empty part raises."""
-    for name, marked in (("train", train), ("test", test)):
-        if not marked.any():
-            raise InputError(
-                f"{protocol} leaves nothing for the {name} part of these {rankings.n_users} users; "
-                "their lists are too short for it"
-            )
-    said = None if given is None else part_of(rankings, given)
-    return Split(part_of(rankings, train), part_of(rankings, test), said, protocol, seed, question, cold)

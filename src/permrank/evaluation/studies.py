@@ -12,14 +12,10 @@ import polars as pl
 
 from permrank.errors import FormatError, InputError, NotSupportedError
 from permrank.files.atomic import require_file_or_nothing
-from permrank.files.container import as_json
 from permrank.types import Named
 
 if TYPE_CHECKING:
     import optuna
-
-OPTIONS: Named = {"k": 10, "candidates": "rated", "relevant_from": None, "max_seconds": None}
-"""How trials are measured unless options say otherwise."""
 
 
 def open_study(optuna: Any, path: str | Path | None, work: Named, *, higher_is_better: bool) -> Any:
@@ -33,18 +29,12 @@ def open_study(optuna: Any, path: str | Path | None, work: Named, *, higher_is_b
     before = study.user_attrs.get("work")
     if before is None:
         study.set_user_attr("work", work)
-    elif (before := _with_all_options(before, work)) != work:
+    elif before != work:
         others = ", ".join(f"{name}={before.get(name)!r}" for name in work if before.get(name) != work[name])
         raise InputError(f"{path} holds the trials of other work ({others}); set it so, or give another file")
     for trial in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.RUNNING,)):
         study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
     return study
-
-
-def _with_all_options(before: Named, work: Named) -> Named:
-    """Earlier versions kept only the options that were given; what they left out had the usual value."""
-    options = OPTIONS | json.loads(before.get("options", "{}"))
-    return before | {"options": as_json(dict(sorted(options.items())))} if work.get("options") else before
 
 
 def _storage(optuna: Any, path: Path) -> Any:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from permrank.checks import require_int, require_seed
 from permrank.core.ranker import Ranker
-from permrank.errors import InputError, PermrankError
-from permrank.evaluation.evaluate import Candidates, evaluate, usual_candidates, usual_metrics
+from permrank.core.settings import Categorical, Integer, Number
+from permrank.errors import InputError, NotSupportedError, PermrankError
+from permrank.evaluation.defaults import (
+    default_candidates,
+    default_metrics,
+    default_validation,
+)
+from permrank.evaluation.evaluate import evaluate
 from permrank.evaluation.metrics import Metric, find_metric
-from permrank.evaluation.protocols import LeaveOut, Protocol
-from permrank.evaluation.search import Space, as_trial, space_of, suggested
-from permrank.evaluation.split import Split
+from permrank.evaluation.protocols import Protocol
+from permrank.evaluation.split import Candidates, Split
 from permrank.evaluation.studies import finished, naming, open_study, silent_optuna, trials_of
-from permrank.evaluation.usual import usual_protocol, without_order
 from permrank.files.container import as_json
 from permrank.learning.hooks import ending_at_once
 from permrank.randomness import stream_key
@@ -32,17 +36,80 @@ from permrank.types import Named
 if TYPE_CHECKING:
     import optuna
 
+
 # Splits for validation have seeds from here on: not those of a comparison, which counts from 0.
 _FIRST_SEED = 1000
-# The share of a list that is held out for validation: enough to judge by, little enough to learn as from all of it.
-_SHARE = 0.2
 # Proposals that were tried before until a search is given up; the second half of them is drawn at random.
 _ATTEMPTS = 10
+_NUMBER = "number"
+Space: TypeAlias = dict[str, Number | Categorical]
+"""Parameters to choose, by name: declarations of which ``tune`` and ``tune_also`` count."""
+
+
+def space_of(model: Ranker) -> Space:
+    """What there is to choose for this model as it is set; ranges are widened to hold its own parameters."""
+    if not isinstance(model, Ranker):
+        raise InputError(f"expected a model, got {type(model).__name__}")
+    given, found = model.get_params(), Space()
+    for name, known in model.parameters.items():
+        if not known.tuned or name not in given or not isinstance(known, (Number, Categorical)):
+            continue
+        if known.when is None or given[known.when[0]] == known.when[1]:
+            found[name] = _widened(known, given[name])
+    if not found:
+        raise NotSupportedError(f"{model!r} has no parameters to choose")
+    return found
+
+
+def _widened(known: Number | Categorical, value: Any) -> Number | Categorical:
+    if isinstance(known, Categorical):
+        return known if value in known.tune else replace(known, tune=(*known.tune, value))
+    # Ranges are logarithmic, so that 0 is a choice of its own.
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+        low, high = _ends(known)
+        return replace(known, tune=(min(low, value), max(high, value)))
+    return known if value in known.tune_also else replace(known, tune_also=(*known.tune_also, value))
+
+
+def _ends(known: Number) -> tuple[Any, Any]:
+    assert known.tune is not None
+    return known.tune
+
+
+def as_trial(space: Space, model: Ranker) -> Named:
+    """The model's own parameters in the names of `suggested`."""
+    found: Named = {}
+    for name, known in space.items():
+        value = getattr(model, name)
+        if not isinstance(known, Categorical) and known.tune_also:
+            found[f"{name} is"] = value if value in known.tune_also else _NUMBER
+        if isinstance(known, Categorical) or value not in known.tune_also:
+            found[name] = value
+    return found
+
+
+def suggested(trial: optuna.Trial, space: Space) -> Named:
+    """Parameters that Optuna proposes for a trial."""
+    found: Named = {}
+    for name, known in space.items():
+        if isinstance(known, Categorical):
+            found[name] = trial.suggest_categorical(name, known.tune)
+            continue
+        low, high = _ends(known)
+        also = known.tune_also
+        kind = trial.suggest_categorical(f"{name} is", (*also, _NUMBER)) if also else _NUMBER
+        if kind != _NUMBER:
+            found[name] = kind
+        elif isinstance(known, Integer):
+            found[name] = trial.suggest_int(name, low, high, log=True)
+        else:
+            found[name] = trial.suggest_float(name, low, high, log=True)
+    return found
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """What `tune` has found.
+    """The trials of `tune`, and the model with the best parameters.
 
     Attributes
     ----------
@@ -88,13 +155,6 @@ class Tuning:
         return self.trials._repr_html_()
 
 
-def usual_validation(rankings: Rankings, models: Collection[Ranker] = ()) -> Protocol:
-    """A protocol that leaves nearly everything to learn from: a fifth of a usual list is held out, at least two."""
-    usual = usual_protocol(rankings, models)
-    length = float(np.median(rankings.lengths)) if usual.measures_order else 0.0
-    return LeaveOut(max(2, round(_SHARE * length))) if length >= 4 and not without_order(rankings) else usual
-
-
 def tune(
     model: Ranker,
     data: Rankings | Split,
@@ -133,13 +193,8 @@ def tune(
         Validation splits of a trial.
     metric : str or Metric, optional
         What to improve: a name of docs/metrics.md, or a metric of your own; what fits the data if not given.
-    k : int
-        For metrics of the top k.
-    candidates : {"rated", "all"}, optional
-        What is ranked: a person's own held-out items, or everything that is not in the training list. The protocol
-        `Catalogue` asks for all, every other for what is rated.
-    relevant_from : float, optional
-        The least grade that is relevant; four fifths of the highest grade of the data if not given.
+    k, candidates, relevant_from
+        As for `evaluate`.
     max_seconds : float, optional
         A fit stops at the sweep that passes this. What it has reached counts, and the trial's note says so.
     seed : int
@@ -166,11 +221,11 @@ def tune(
     space = space_of(model)
     if not rankings.has_ties and len(space) > 1:
         space.pop("ties", None)  # cannot matter here, and trials are expensive
-    chosen = protocol or usual_validation(rankings, [model])
+    chosen = protocol or default_validation(rankings, [model])
     parts = [chosen.split(rankings, _FIRST_SEED + number) for number in range(splits)]
-    ranked = usual_candidates(candidates, parts[0].question)
+    ranked = default_candidates(candidates, parts[0].question)
     asked = parts[0].question if ranked == "all" else "order"
-    wanted = find_metric(metric or usual_metrics(parts[0].test, ordered=chosen.measures_order, question=asked)[0])
+    wanted = find_metric(metric or default_metrics(parts[0].test, ordered=chosen.measures_order, question=asked)[0])
     if not wanted.is_per_list:
         raise InputError(f"{wanted.name} is of all people together; tune by log_likelihood or by an order")
     options = {"k": k, "candidates": ranked, "relevant_from": relevant_from, "max_seconds": max_seconds}

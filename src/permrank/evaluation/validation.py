@@ -11,7 +11,8 @@ import numpy as np
 from permrank.checks import require_int
 from permrank.core.ranker import Ranker
 from permrank.errors import InputError
-from permrank.evaluation.evaluate import evaluate, usual_metrics
+from permrank.evaluation.defaults import default_metrics
+from permrank.evaluation.evaluate import evaluate
 from permrank.evaluation.metrics import Metric, find_metric
 from permrank.evaluation.scoring import indices_in
 from permrank.rankings.rankings import Rankings
@@ -75,7 +76,7 @@ class Validation:
     @property
     def _parsed(self) -> tuple[Metric, int]:
         """Metric and k."""
-        given = usual_metrics(self.held, ordered=True)[0] if self.metric is None else self.metric
+        given = default_metrics(self.held, ordered=True)[0] if self.metric is None else self.metric
         if not isinstance(given, (str, Metric)):
             raise InputError(f"metric={given!r}, expected the name of a metric, for example 'ndcg@10'")
         name, at, k = given.partition("@") if isinstance(given, str) else (given, "", "")

@@ -96,15 +96,18 @@ class Vocabulary:
 
     def codes(self, ids: pl.Series) -> Int32Array:
         """Index of every id of a column without nulls; the first unknown id raises."""
-        if not len(ids):
-            return np.zeros(0, np.int32)
+        indices = self.search(ids)
+        if (indices < 0).any():
+            raise UnknownIdError(self.kind, ids[int((indices < 0).argmax())], self)
+        return indices
+
+    def search(self, ids: pl.Series) -> Int32Array:
+        """Index of every id of a column without nulls, -1 for what is no id here."""
         if ids.dtype != self._ids.dtype or not len(self):
-            raise UnknownIdError(self.kind, ids[0], self)
+            return np.full(len(ids), -1, np.int32)
         if ids.dtype == pl.String:
             codes = ids.cast(self._enum, strict=False).to_physical()
-            if codes.null_count():
-                raise UnknownIdError(self.kind, ids[int(codes.is_null().arg_max() or 0)], self)
-            return np.asarray(codes.cast(pl.Int32).to_numpy())
+            return np.asarray(codes.cast(pl.Int32).fill_null(-1).to_numpy())
         own, values = self._ids.to_numpy(), ids.to_numpy()
         low, high = int(own[0]), int(own[-1])
         indices: Int32Array
@@ -112,10 +115,7 @@ class Vocabulary:
             indices = self._table[np.clip(values, low, high) - low]  # several times as fast as a search
         else:
             indices = np.minimum(np.searchsorted(own, values), own.size - 1).astype(np.int32)
-        wrong = own[indices] != values
-        if wrong.any():
-            raise UnknownIdError(self.kind, int(values[wrong.argmax()]), self)
-        return indices
+        return np.where(own[indices] == values, indices, np.int32(-1))
 
     @cached_property
     def _enum(self) -> pl.Enum:

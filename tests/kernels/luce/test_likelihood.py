@@ -66,7 +66,7 @@ def test_quadrature_equals_enumeration_on_blocks_small_enough_for_both(m):
     for spread, rest in itertools.product([0.1, 1.0, 3.0], [-4.0, 0.0, 4.0]):
         scores = spread * rng.normal(size=m)
         own = np.empty(m)
-        value, _ = kernels._integrate_block(np.exp(scores - rest), own)
+        value, _ = kernels._integrate_block(np.exp(scores - rest), own, np.empty((0, 0)))
         want = oracles.exact_probability([*scores, rest], [0] * m + [1])
         assert_allclose(math.exp(value), want, rtol=1e-10, atol=0)
         _, chosen, expected = statistics([([*scores, rest], [0] * m + [1])], "exact")

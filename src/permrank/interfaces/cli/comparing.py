@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -14,10 +14,12 @@ import polars as pl
 from permrank.core.ranker import Ranker
 from permrank.core.registry import every
 from permrank.errors import InputError, UnknownIdError
+from permrank.evaluation.catalogue import Catalogue
 from permrank.evaluation.compare import compare as compare_models
 from permrank.evaluation.comparison import Comparison
+from permrank.evaluation.comparison_files import is_saved
+from permrank.evaluation.defaults import default_protocol, why_not_find, without_order
 from permrank.evaluation.evaluate import Evaluation
-from permrank.evaluation.finding import Catalogue
 from permrank.evaluation.metrics import Metric, find_metric, of_kind, title_of
 from permrank.evaluation.protocols import (
     Folds,
@@ -28,9 +30,7 @@ from permrank.evaluation.protocols import (
     Temporal,
     WeakGeneralisation,
 )
-from permrank.evaluation.saving import is_saved
-from permrank.evaluation.split import Question, Split
-from permrank.evaluation.usual import usual_protocol, why_not_find, without_order
+from permrank.evaluation.split import Question, Split, knows_people
 from permrank.files.atomic import atomic_folder
 from permrank.interfaces.cli.models import make_model, name_and_settings
 from permrank.interfaces.cli.sources import open_rankings
@@ -43,14 +43,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-# What --n means to each protocol.
-_NUMBER: dict[str, tuple[type[Any], str]] = {
-    "weak": (WeakGeneralisation, "n_train"),
-    "strong": (StrongGeneralisation, "n_given"),
-    "leave-out": (LeaveOut, "k"),
-    "given": (Given, "n_given"),
-    "folds": (Folds, "n_folds"),
-}
+# Protocols of which --n is the first parameter.
+_NUMBERED: dict[str, Callable[..., Protocol]] = {
+    "weak": WeakGeneralisation, "strong": StrongGeneralisation, "leave-out": LeaveOut, "given": Given, "folds": Folds,
+}  # fmt: skip
 # Without a number: a fifth of everything, of what was liked.
 _SHARES: dict[str, Protocol] = {"hold-out": LeaveOut(share=0.2), "catalogue": Catalogue()}
 _DIGITS = {"seconds": 2, "first_seconds": 1, "megabytes": 0}
@@ -58,6 +54,7 @@ _STYLES = {
     "best": "bold green", "same": "green", "worse": "", "untested": "", "undecided": "yellow", "uninformative": "dim",
     "cut off": "yellow", "failed": "red",
 }  # fmt: skip
+_UNORDERED = "people say what they took up, not in which order"
 # Folders of a saved comparison, by question.
 SAVED: dict[Question, str] = {"order": "ordering", "find": "finding"}
 _LEFT_OUT = "left-out.json"  # why one of them is missing
@@ -65,106 +62,95 @@ _LONGEST_NAME = 24  # longer names, those with settings, take two lines
 _BORDER = 3  # of a column: a line and two spaces
 
 
-LeftOut: TypeAlias = dict[Question, str]
+LeftOut: TypeAlias = dict[str, str]
 """Why a question means nothing here."""
 
 
-class Asked(NamedTuple):
-    """Splits that ask one question."""
-
-    question: Question
-    splits: list[Split]
-    metrics: list[str] | None
+Asked: TypeAlias = tuple[list[Split], list[str] | None]
+"""Splits that ask one question, and the metrics that were named for it."""
 
 
-def questions_of(
-    data: str,
-    protocol: str,
-    n: int | None,
-    time: str | None,
-    seeds: Iterable[int],
-    reading: Named,
-    *,
-    models: Collection[Ranker] = (),
-    metrics: list[str] | None = None,
-    candidates: str | None = None,
-) -> tuple[list[Asked], LeftOut]:
-    """What to ask of the data, and why a question is left out that nobody said should be.
+class Source(NamedTuple):
+    """What a command is pointed at, and how its options say that it be read and split."""
 
-    Both questions, unless a folder, a protocol, its number or the candidates decide for one; of metrics that are named
-    each question has those that fit it.
-    """
-    both = protocol == "auto" and n is None and candidates is None and not (Path(data) / "split.json").is_file()
-    if not both:
-        splits = splits_of(data, protocol, n, time, seeds, reading, models)
-        return [Asked(splits[0].question, splits, metrics)], {}
-    rankings = open_rankings(data, **reading)
-    order, find = ([name for name in metrics or [] if _fits(find_metric(name), q)] for q in ("order", "find"))
-    asked: list[Asked] = []
-    left_out: LeftOut = {}
-    if order or not metrics:
-        if without_order(rankings):
-            left_out["order"] = "people say what they took up, not in which order"
-        else:
-            usual = usual_protocol(rankings, models)
-            asked.append(Asked("order", [usual.split(rankings, seed) for seed in seeds], order or None))
-    if find or not metrics:
-        if why := why_not_find(rankings):
-            left_out["find"] = why
-        else:
-            asked.append(Asked("find", [Catalogue().split(rankings, seed) for seed in seeds], find or None))
-    if not asked:
-        what = f"{', '.join(metrics)} cannot be measured here" if metrics else "there is nothing to ask"
-        raise InputError(f"{what}: {'; '.join(left_out.values())}")
-    return asked, left_out
+    data: str
+    reading: Named
+    protocol: str
+    n: int | None
+    time: str | None
 
+    @property
+    def is_split(self) -> bool:
+        """Whether it is a folder that holds a split."""
+        return (Path(self.data) / "split.json").is_file()
 
-def _fits(metric: Metric, question: Question) -> bool:
-    return metric.kind == "graded" or metric.needs_catalogue == (question == "find")
+    def rankings(self, **changed: object) -> Rankings:
+        """The rankings of a file or data set."""
+        return open_rankings(self.data, **self.reading | changed)
 
+    def splits(self, seeds: Iterable[int], models: Collection[Ranker] = ()) -> list[Split]:
+        """Splits of a file or data set, or the one that a folder holds."""
+        if self.is_split:
+            return [Split.load(self.data)]
+        rankings = self.rankings()
+        chosen = self.named_protocol(rankings) or default_protocol(rankings, models)
+        return [chosen.split(rankings, seed) for seed in seeds]
 
-def splits_of(
-    data: str,
-    protocol: str,
-    n: int | None,
-    time: str | None,
-    seeds: Iterable[int],
-    reading: Named,
-    models: Collection[Ranker] = (),
-) -> list[Split]:
-    """Splits of a file or data set, or the one that a folder holds."""
-    if (Path(data) / "split.json").is_file():
-        return [Split.load(data)]
-    rankings = open_rankings(data, **reading)
-    automatic = protocol == "auto" and n is None
-    chosen = usual_protocol(rankings, models) if automatic else protocol_of(rankings, data, protocol, n, time, reading)
-    return [chosen.split(rankings, seed) for seed in seeds]
+    def questions(
+        self, seeds: Iterable[int], models: Collection[Ranker], metrics: list[str] | None, candidates: str | None
+    ) -> tuple[list[Asked], LeftOut]:
+        """What to ask of the data, and why a question is left out that nobody said should be.
 
+        Both questions, unless a folder, a protocol, its number or the candidates decide for one; of metrics that are
+        named each question has those that fit it.
+        """
+        if self.is_split or self.protocol != "auto" or self.n is not None or candidates is not None:
+            return [(self.splits(seeds, models), metrics)], {}
+        rankings = self.rankings()
+        asked: list[Asked] = []
+        left_out: LeftOut = {}
+        for question in ("order", "find"):
+            own = [name for name in metrics or [] if _fits(find_metric(name), question)]
+            if metrics and not own:
+                continue
+            protocol = Catalogue() if question == "find" else default_protocol(rankings, models)
+            why = why_not_find(rankings) if question == "find" else _UNORDERED * without_order(rankings)
+            if why:
+                left_out[question] = why
+            else:
+                asked.append(([protocol.split(rankings, seed) for seed in seeds], own or None))
+        if not asked:
+            what = f"{', '.join(metrics)} cannot be measured here" if metrics else "there is nothing to ask"
+            raise InputError(f"{what}: {'; '.join(left_out.values())}")
+        return asked, left_out
 
-def protocol_of(rankings: Rankings, data: str, name: str, n: int | None, time: str | None, reading: Named) -> Protocol:
-    """The protocol that was named, or the usual one for the data."""
-    if name == "temporal":
-        if time is None:
-            raise InputError("--protocol temporal needs --time, the column of times")
-        return Temporal(open_rankings(data, **{**reading, "rating": time}))
-    if name in _SHARES:
-        if n is not None:
-            raise InputError(f"--protocol {name} hides a fifth of what everybody lists; leave --n out")
-        return _SHARES[name]
-    if name == "auto":
-        usual = usual_protocol(rankings)
+    def named_protocol(self, rankings: Rankings) -> Protocol | None:
+        """The protocol that was named, or that of the data with the number that was; None if neither was."""
+        name, n = self.protocol, self.n
+        if name == "temporal":
+            if self.time is None:
+                raise InputError("--protocol temporal needs --time, the column of times")
+            return Temporal(self.rankings(rating=self.time))
+        if name in _SHARES:
+            if n is not None:
+                raise InputError(f"--protocol {name} hides a fifth of what everybody lists; leave --n out")
+            return _SHARES[name]
+        if name != "auto":
+            if name not in _NUMBERED:
+                raise UnknownIdError("protocol", name, ["auto", *_NUMBERED, *_SHARES, "temporal"])
+            return _NUMBERED[name]() if n is None else _NUMBERED[name](n)
         if n is None:
-            return usual
+            return None
+        usual = default_protocol(rankings)
         if isinstance(usual, Catalogue):
             raise InputError("the data have no order, and a fifth of what everybody took up is hidden; leave --n out")
-        of_usual = WeakGeneralisation if isinstance(usual, LeaveOut) else type(usual)  # n is what is given
-        kind, number = next(pair for pair in _NUMBER.values() if pair[0] is of_usual)
-    elif name in _NUMBER:
-        kind, number = _NUMBER[name]
-    else:
-        raise UnknownIdError("protocol", name, ["auto", *_NUMBER, *_SHARES, "temporal"])
-    made: Protocol = kind() if n is None else kind(**{number: n})
-    return made
+        # The number is what is given, not what is left out.
+        kind: Callable[..., Protocol] = WeakGeneralisation if isinstance(usual, LeaveOut) else type(usual)
+        return kind(n)
+
+
+def _fits(metric: Metric, question: str) -> bool:
+    return metric.kind == "graded" or metric.needs_catalogue == (question == "find")
 
 
 def models_of(names: str, single: list[str]) -> dict[str, Ranker]:
@@ -185,7 +171,7 @@ def models_of(names: str, single: list[str]) -> dict[str, Ranker]:
 
 def compared(models: dict[str, Ranker], asked: Asked, **options: Any) -> Comparison:
     """Compare, with a line on standard error as every result comes."""
-    _, splits, metrics = asked
+    splits, metrics = asked
     total, done = len(models) * len(splits), 0
 
     def tell(result: Evaluation) -> None:
@@ -205,7 +191,8 @@ def evaluated(model: Ranker, asked: list[Asked], left_out: LeftOut, *, as_json: 
     name = repr(model).removesuffix("()")
     printed: Named = {}
     failed: list[Evaluation] = []
-    for question, splits, metrics in asked:
+    for splits, metrics in asked:
+        question = splits[0].question
         found = compare_models({name: model}, splits, metrics=metrics or _usual(question, splits), fits=1, **options)
         failed += [result for result in found.results if result.problem]
         measured = [result for result in found.results if not result.problem]
@@ -227,8 +214,8 @@ def _usual(question: Question, splits: list[Split]) -> list[str] | None:
     """Every metric that says something; None for lists of new people, which are judged by their probability."""
     if question == "find":
         return ["ndcg", "recall", "map", "precision", "hit_rate", "mrr", *of_kind("coverage", "shown")]
-    known = [split.given is not None or bool(set(split.test.user_ids) & set(split.train.user_ids)) for split in splits]
-    return list(dict.fromkeys(["ndcg", *of_kind("order"), *of_kind("graded")])) if all(known) else None
+    ordered = all(map(knows_people, splits))
+    return list(dict.fromkeys(["ndcg", *of_kind("order"), *of_kind("graded")])) if ordered else None
 
 
 def _show_results(found: Comparison, measured: list[Evaluation], title: str, k: int) -> None:

@@ -12,7 +12,7 @@ import typer
 
 import permrank as pr
 from permrank.interfaces.cli.models import Settings, make_model
-from permrank.interfaces.cli.sources import DataSource, Reading, open_rankings, reads_data
+from permrank.interfaces.cli.sources import DataSource, Options, read_options, with_options
 from permrank.interfaces.output import Json, apart_from, print_json, say, show, show_values
 
 if TYPE_CHECKING:
@@ -35,22 +35,7 @@ ModelName = Annotated[
         "--model", "-m", help="Name of the model, see 'permrank info --models'; or module:Class, for one of your own."
     ),
 ]
-ProtocolName = Annotated[
-    str,
-    _splitting(
-        "--protocol",
-        help="auto, weak, strong, hold-out, leave-out, given, folds, temporal or catalogue: see docs/protocols.md.",
-    ),
-]
-Number = Annotated[
-    int | None,
-    _splitting(
-        "--n", min=1, help="Entries given of each user (weak, strong, given) or left out (leave-out), or folds."
-    ),
-]
-Time = Annotated[str | None, _splitting("--time", metavar="COLUMN", help="Times, for --protocol temporal.")]
 Seeds = Annotated[int, _splitting("--seeds", min=1, help="How many splits, with the seeds 0, 1, ...")]
-MetricNames = Annotated[list[str] | None, _measuring("--metric", help="By name, may be repeated; the first orders.")]
 TopK = Annotated[int, _measuring("--k", "-k", min=1, help="For metrics of the top k.")]
 CandidateSet = Annotated[
     str | None,
@@ -60,30 +45,63 @@ CandidateSet = Annotated[
         show_default="what the protocol asks for",
     ),
 ]
-Pairs = Annotated[int, _measuring("--pairs", min=0, help="Held-out pairs for the calibration; 0 for none.")]
-_PAIRS = 5000  # permrank.evaluation.evaluate.USUAL_PAIRS, which --help should not import
+_PAIRS = 5000  # permrank.evaluation.defaults.DEFAULT_PAIRS, which --help should not import
 
 
-@reads_data
+def split_options(
+    protocol: Annotated[
+        str,
+        _splitting(
+            "--protocol",
+            help="auto, weak, strong, hold-out, leave-out, given, folds, temporal or catalogue: see docs/protocols.md.",
+        ),
+    ] = "auto",
+    n: Annotated[
+        int | None,
+        _splitting(
+            "--n", min=1, help="Entries given of each user (weak, strong, given) or left out (leave-out), or folds."
+        ),
+    ] = None,
+    time: Annotated[str | None, _splitting("--time", metavar="COLUMN", help="Times, for --protocol temporal.")] = None,
+) -> None:
+    """Options of all commands that split data."""
+
+
+def measure_options(
+    metrics: Annotated[
+        list[str] | None, _measuring("--metric", help="By name, may be repeated; the first orders.")
+    ] = None,
+    k: TopK = 10,
+    candidates: CandidateSet = None,
+    n_pairs: Annotated[
+        int, _measuring("--pairs", min=0, help="Held-out pairs for the calibration; 0 for none.")
+    ] = _PAIRS,
+) -> None:
+    """What `evaluate` and `compare` measure."""
+
+
+_splits_data = with_options(splitting=split_options, reading=read_options)
+_measures = with_options(splitting=split_options, measuring=measure_options, reading=read_options)
+
+
+@_splits_data
 def split(
+    *,
     data: DataSource,
     output: Annotated[Path, typer.Option("--output", "-o", help="A new folder.")],
-    protocol: ProtocolName = "auto",
-    n: Number = None,
-    time: Time = None,
+    splitting: Options,
     seed: Annotated[int, _splitting("--seed", min=0, help="Of the draws.")] = 0,
     file_format: Annotated[str, typer.Option("--format", help="Of the files: parquet, csv, tsv or jsonl.")] = "parquet",
     as_json: Json = False,
-    *,
-    reading: Reading,
+    reading: Options,
 ) -> None:
     """Divide rankings into what is learnt from and what is asked about, in files that other programs can read.
 
     Example: permrank split ratings.csv --protocol weak --n 10 -o split-0
     """
-    from permrank.interfaces.cli.comparing import splits_of
+    from permrank.interfaces.cli.comparing import Source
 
-    (made,) = splits_of(data, protocol, n, time, [seed], reading)
+    (made,) = Source(data, reading, **splitting).splits([seed])
     made.save(output, format=file_format)  # type: ignore[arg-type]
     values: Named = {"folder": str(output), "protocol": made.protocol, "seed": made.seed}
     for name, part in made._parts().items():
@@ -91,22 +109,17 @@ def split(
     show_values(values, as_json=as_json, title="written")
 
 
-@reads_data
+@_measures
 def evaluate(
+    *,
     data: Held,
     model: ModelName,
     settings: Settings = None,
-    protocol: ProtocolName = "auto",
-    n: Number = None,
-    time: Time = None,
+    splitting: Options,
     seeds: Seeds = 1,
-    metric: MetricNames = None,
-    k: TopK = 10,
-    candidates: CandidateSet = None,
-    pairs: Pairs = _PAIRS,
+    measuring: Options,
     as_json: Json = False,
-    *,
-    reading: Reading,
+    reading: Options,
 ) -> None:
     """Learn from one part of the data and say how well the other part is predicted.
 
@@ -114,26 +127,24 @@ def evaluate(
 
     Example: permrank evaluate ml-100k -m FactoredPlackettLuce --n 20
     """
-    from permrank.interfaces.cli.comparing import evaluated, questions_of
+    from permrank.interfaces.cli.comparing import Source, evaluated
 
-    ranker = make_model(model, settings or [])
-    asked, left_out = questions_of(
-        data, protocol, n, time, range(seeds), reading, models=[ranker], metrics=metric, candidates=candidates
-    )
-    evaluated(ranker, asked, left_out, k=k, candidates=candidates, n_pairs=pairs, as_json=as_json)
+    ranker, metrics = make_model(model, settings or []), measuring.pop("metrics")
+    source = Source(data, reading, **splitting)
+    asked, left_out = source.questions(range(seeds), [ranker], metrics, measuring["candidates"])
+    evaluated(ranker, asked, left_out, as_json=as_json, **measuring)
 
 
-@reads_data
+@_measures
 def compare(
+    *,
     data: Held,
     models: Annotated[str, typer.Option("--models", help="Names with commas between them, or all.")] = "",
     model: Annotated[
         list[str] | None,
         typer.Option("--model", "-m", metavar="NAME[:KEY=VALUE,...]", help="One with its settings; may be repeated."),
     ] = None,
-    protocol: ProtocolName = "auto",
-    n: Number = None,
-    time: Time = None,
+    splitting: Options,
     seeds: Seeds = 1,
     fits: Annotated[
         int | None,
@@ -145,10 +156,7 @@ def compare(
             rich_help_panel=_SPLITTING,
         ),
     ] = None,
-    metric: MetricNames = None,
-    k: TopK = 10,
-    candidates: CandidateSet = None,
-    pairs: Pairs = _PAIRS,
+    measuring: Options,
     max_seconds: Annotated[
         float, typer.Option("--max-seconds", min=0, help="A fit stops at the sweep that passes this; its row says so.")
     ] = 60.0,
@@ -160,8 +168,7 @@ def compare(
         typer.Option("--save", metavar="FOLDER", help="Keep all results here; 'compare FOLDER' shows them again."),
     ] = None,
     as_json: Json = False,
-    *,
-    reading: Reading,
+    reading: Options,
 ) -> None:
     """Compare models on the same splits, person by person; one that fails does not stop the others.
 
@@ -181,12 +188,9 @@ def compare(
     found, left_out = comparing.saved_comparisons(data)
     if not found:
         chosen = comparing.models_of(models or ("" if model else "all"), model or [])
-        asked, left_out = comparing.questions_of(
-            data, protocol, n, time, range(seeds), reading,
-            models=chosen.values(), metrics=metric, candidates=candidates,
-        )  # fmt: skip
-        options = {"k": k, "candidates": candidates, "n_pairs": pairs, "max_seconds": max_seconds}
-        options["fits"] = fits or "auto"
+        source, metrics = comparing.Source(data, reading, **splitting), measuring.pop("metrics")
+        asked, left_out = source.questions(range(seeds), chosen.values(), metrics, measuring["candidates"])
+        options = measuring | {"max_seconds": max_seconds, "fits": fits or "auto"}
         found = [comparing.compared(chosen, each, **options) for each in asked]
         for each in found:
             each.data, each.command = data, " ".join(["permrank", *sys.argv[1:]])
@@ -207,8 +211,9 @@ def compare(
         raise typer.Exit(1)
 
 
-@reads_data
+@_splits_data
 def tune(
+    *,
     data: Held,
     model: ModelName,
     settings: Settings = None,
@@ -219,9 +224,7 @@ def tune(
             "--study", metavar="FILE", help="Keep the trials here (SQLite); the same command goes on from it."
         ),
     ] = None,
-    protocol: ProtocolName = "auto",
-    n: Number = None,
-    time: Time = None,
+    splitting: Options,
     splits: Annotated[int, _splitting("--splits", min=1, help="Validation splits of a trial.")] = 3,
     metric: Annotated[str | None, _measuring("--metric", help="What to improve, by name.")] = None,
     k: TopK = 10,
@@ -234,8 +237,7 @@ def tune(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the proposals.")] = 0,
     as_json: Json = False,
-    *,
-    reading: Reading,
+    reading: Options,
 ) -> None:
     """Choose parameters of a model by their score on held-out parts of the training data; needs Optuna.
 
@@ -244,12 +246,11 @@ def tune(
 
     Example: permrank tune ratings.csv -m FactoredPlackettLuce --trials 30 --study study.db
     """
-    from permrank.interfaces.cli.comparing import protocol_of
+    from permrank.interfaces.cli.comparing import Source
 
-    given = pr.Split.load(data) if (Path(data) / "split.json").is_file() else open_rankings(data, **reading)
-    chosen = None
-    if protocol != "auto" or n is not None:
-        chosen = protocol_of(given.train if isinstance(given, pr.Split) else given, data, protocol, n, time, reading)
+    source = Source(data, reading, **splitting)
+    given = pr.Split.load(data) if source.is_split else source.rankings()
+    chosen = source.named_protocol(given.train if isinstance(given, pr.Split) else given)
 
     def tell(done: pl.DataFrame) -> None:
         row = done.row(done.height - 1, named=True)

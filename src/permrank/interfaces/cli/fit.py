@@ -15,7 +15,7 @@ import permrank as pr
 from permrank.errors import ConvergenceWarning, InputError, StoppedWarning
 from permrank.files.atomic import require_file_or_nothing, writable_target
 from permrank.interfaces.cli.models import Settings, chosen_model, make_model
-from permrank.interfaces.cli.sources import DataSource, Reading, open_rankings, reads_data
+from permrank.interfaces.cli.sources import DataSource, Options, open_rankings, reads_data
 from permrank.interfaces.output import Json, apart_from, message_of, printable, say, show_values
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def fit(
     ] = None,
     as_json: Json = False,
     *,
-    reading: Reading,
+    reading: Options,
 ) -> None:
     """Learn a model from rankings or ratings and write it to one file.
 

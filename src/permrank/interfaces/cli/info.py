@@ -12,7 +12,7 @@ import permrank as pr
 from permrank.errors import InputError, NotSupportedError
 from permrank.files.atomic import writable_target
 from permrank.interfaces.cli.models import ModelFile, OwnClass, class_named, guide, known_name, load_model
-from permrank.interfaces.cli.sources import Reading, in_words, open_rankings, parse_id, reads_data, sizes
+from permrank.interfaces.cli.sources import Options, in_words, open_rankings, parse_id, reads_data, sizes
 from permrank.interfaces.output import Json, apart_from, print_json, say, show, show_values
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def info(
     own: OwnClass = None,
     as_json: Json = False,
     *,
-    reading: Reading,
+    reading: Options,
 ) -> None:
     """Say what is in a file, a data set or a model file, or which parameters a model has.
 

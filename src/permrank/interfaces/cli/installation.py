@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,9 +19,6 @@ import permrank as pr
 from permrank.errors import PermrankError
 from permrank.interfaces.cli.models import make_model
 from permrank.interfaces.output import Json, show
-
-if TYPE_CHECKING:
-    pass
 
 # What `permrank fit`, `compare` and the demo take without being told; the longest first.
 _USUAL = ("Recommender", "FactoredPlackettLuce", "PlackettLuce", "PairwiseFactorisation")

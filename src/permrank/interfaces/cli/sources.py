@@ -33,7 +33,7 @@ _column = functools.partial(
 )
 
 
-def _read(
+def read_options(
     unlisted: Annotated[
         str | None,
         typer.Option(
@@ -82,28 +82,34 @@ def _read(
     """Options of `permrank.read`, whose own signature would be slow to import."""
 
 
-Reading: TypeAlias = dict[str, Any]
-"""What a command is told of how data are to be read, by the names of `permrank.read`."""
+Options: TypeAlias = dict[str, Any]
+"""Values of a group of options, by the names that the function with their declarations has for them."""
 
 
-def reads_data(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of all commands that read data; they arrive as its dict ``reading``."""
-    options = inspect.signature(_read, eval_str=True).parameters
-    signature = inspect.signature(command, eval_str=True)
-    parameters = [
-        each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for each in (*signature.parameters.values(), *options.values())
-        if each.name != "reading"
-    ]
+def with_options(**groups: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of other functions, in the place of parameters of these names, which get a dict."""
+    options = {name: inspect.signature(group, eval_str=True).parameters for name, group in groups.items()}
 
-    @functools.wraps(command)
-    def wrapped(**given: Any) -> None:
-        reading = {name: given.pop(name) for name in options}
-        command(**given, reading=reading)
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        parameters = [
+            each.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for own in signature.parameters.values()
+            for each in (options[own.name].values() if own.name in options else [own])
+        ]
 
-    wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-    wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
-    return wrapped
+        @functools.wraps(command)
+        def wrapped(**given: Any) -> None:
+            command(**{name: {each: given.pop(each) for each in own} for name, own in options.items()}, **given)
+
+        wrapped.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        wrapped.__annotations__ = {each.name: each.annotation for each in parameters}
+        return wrapped
+
+    return decorated
+
+
+reads_data = with_options(reading=read_options)
 
 
 def open_rankings(source: str, **options: Any) -> pr.Rankings:
@@ -193,7 +199,7 @@ def convert(
     merge: Annotated[bool, typer.Option("--merge", help="Forget who voted; merge equal ballots.")] = False,
     as_json: Json = False,
     *,
-    reading: Reading,
+    reading: Options,
 ) -> None:
     """Write rankings in another format; nothing is lost, or the command refuses and says why.
 

@@ -14,9 +14,8 @@ import polars as pl
 from markupsafe import Markup
 
 from permrank.evaluation.calibration import calibration_by_chance
-from permrank.evaluation.comparison import Comparison
+from permrank.evaluation.comparison import Comparison, by_known_entries, difference, paired
 from permrank.evaluation.evaluate import Evaluation
-from permrank.evaluation.gains import by_known_entries, difference, paired
 from permrank.evaluation.metrics import title_of
 from permrank.files.atomic import atomic_write
 from permrank.interfaces.report import charts

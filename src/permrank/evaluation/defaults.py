@@ -1,4 +1,4 @@
-"""What to ask of data if nobody says: a protocol, and whether both questions have a meaning."""
+"""What data are asked by default: the protocol, the metrics and the candidates, and whether there are two questions."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ from collections.abc import Collection
 
 import numpy as np
 
+from permrank.checks import require_choice
 from permrank.core.ranker import Ranker
-from permrank.evaluation.finding import Catalogue, positive_entries
+from permrank.evaluation.catalogue import Catalogue, positive_entries
+from permrank.evaluation.metrics import of_kind
 from permrank.evaluation.protocols import Folds, Given, LeaveOut, Protocol, StrongGeneralisation
+from permrank.evaluation.split import Candidates, Question
 from permrank.posterior.co_listing import were_chosen
 from permrank.rankings.rankings import Rankings
 
-_USUAL_SHARE = 0.2
+# Pairs that a calibration is measured by if their number is not given: of probabilities that are right, frequencies of
+# 5,000 pairs in ten bins are off by 0.015 on average.
+DEFAULT_PAIRS = 5000
+# The share of a list that is held out: enough to judge by, little enough to learn as from all of it.
+_SHARE = 0.2
 
 
-def usual_protocol(rankings: Rankings, models: Collection[Ranker] = ()) -> Protocol:
+def default_protocol(rankings: Rankings, models: Collection[Ranker] = ()) -> Protocol:
     """The protocol that fits the data and the models, for those who do not name one.
 
     Of long lists (median of at least 20) a fifth is left out (`LeaveOut`), of shorter ones about seven tenths of the
@@ -27,11 +34,11 @@ def usual_protocol(rankings: Rankings, models: Collection[Ranker] = ()) -> Proto
     Examples
     --------
     >>> import permrank as pr
-    >>> from permrank.evaluation.usual import usual_protocol
-    >>> usual_protocol(pr.datasets.load("simulated", n_users=50, n_items=12, list_length=10))
+    >>> from permrank.evaluation.defaults import default_protocol
+    >>> default_protocol(pr.datasets.load("simulated", n_users=50, n_items=12, list_length=10))
     Given(n_given=7)
     >>> short = pr.datasets.load("simulated", n_users=50, n_items=12, list_length=3)
-    >>> usual_protocol(short), usual_protocol(short, [pr.MeanRating(), pr.Random()])
+    >>> default_protocol(short), default_protocol(short, [pr.MeanRating(), pr.Random()])
     (Folds(n_folds=5), StrongGeneralisation(n_given=1, share=0.2, min_test=2))
     """
     if without_order(rankings):
@@ -48,7 +55,36 @@ def usual_protocol(rankings: Rankings, models: Collection[Ranker] = ()) -> Proto
         if middle < 4:  # of two items none can be given
             return StrongGeneralisation(1, min_test=2) if lengths.max(initial=0) > 2 else Folds()
         return Given(min(round(0.7 * middle), int(middle) - 2))
-    return LeaveOut(share=_USUAL_SHARE) if middle >= 20 else Given(min(round(0.7 * middle), int(middle) - 2))
+    return LeaveOut(share=_SHARE) if middle >= 20 else Given(min(round(0.7 * middle), int(middle) - 2))
+
+
+def default_validation(rankings: Rankings, models: Collection[Ranker] = ()) -> Protocol:
+    """A protocol that leaves nearly everything to learn from: a fifth of a usual list is held out, at least two."""
+    usual = default_protocol(rankings, models)
+    length = float(np.median(rankings.lengths)) if usual.measures_order else 0.0
+    return LeaveOut(max(2, round(_SHARE * length))) if length >= 4 and not without_order(rankings) else usual
+
+
+def default_metrics(test: Rankings, *, ordered: bool, question: Question = "order") -> list[str]:
+    """What to measure if nothing is said; the first decides.
+
+    Ratings are judged by NDCG, orders by pairs put right, whole lists of new people by their probability; what was
+    found in the whole catalogue by NDCG too, and by how much of the catalogue is shown.
+    """
+    if not ordered:
+        return of_kind("likelihood")
+    if question == "find":
+        return ["ndcg", "recall", "map", "hit_rate", *of_kind("coverage", "shown")]
+    first = ["ndcg", "pairs_right"] if test.ratings is not None else ["pairs_right", "ndcg"]
+    return [*first, "tau_b"]
+
+
+def default_candidates(candidates: Candidates | None, question: Question) -> Candidates:
+    """What is ranked if nothing is said: what the split asks for."""
+    if candidates is None:
+        return "all" if question == "find" else "rated"
+    require_choice("candidates", candidates, ("rated", "all"))
+    return candidates
 
 
 def without_order(rankings: Rankings) -> bool:
