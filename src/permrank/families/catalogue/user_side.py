@@ -67,8 +67,17 @@ def solved(data: Data, penalties: Penalties) -> Closed:
 def user_side_weights(data: Data, penalties: Penalties) -> ItemWeights:
     """What is kept of the closed form with these penalties: the lower half of K, and P_jj."""
     closed = solved(data, penalties)
-    half = closed.kernel[np.tril_indices(len(closed.kernel))]
-    return ItemWeights(kernel=half.astype(np.float32), diagonal=closed.diagonal.astype(np.float32))
+    half = np.concatenate([row[: u + 1].astype(np.float32) for u, row in enumerate(closed.kernel)])
+    return ItemWeights(kernel=half, diagonal=closed.diagonal.astype(np.float32))
+
+
+def _whole(half: Array, n_users: int) -> Array:
+    """A symmetric matrix from its lower half, row by row."""
+    matrix, first = np.empty((n_users, n_users), np.float32), 0
+    for u in range(n_users):
+        matrix[u, : u + 1] = matrix[: u + 1, u] = half[first : first + u + 1]
+        first += u + 1
+    return matrix
 
 
 def leave_one_out_error(closed: Closed, judges: Array) -> float:
@@ -99,11 +108,6 @@ class UserSideScores:
     """Rows of scores by the closed form on the users' side."""
 
     def __init__(self, weights: ItemWeights, penalties: Penalties, data: Data) -> None:
-        n_users = data.entries.n_users
-        kernel = np.empty((n_users, n_users), np.float32)
-        kernel[np.tril_indices(n_users)] = weights.kernel
-        upper = np.triu_indices(n_users, 1)
-        kernel[upper] = kernel.T[upper]
         diagonal = weights.diagonal.astype(np.float64)
         there = diagonal > 0.0
         popular = data.item_scales(penalties.item_exponent)
@@ -111,7 +115,7 @@ class UserSideScores:
         self._inputs = self._scales * popular  # Λ_i^-½ d_i^a
         self._gains = self._scales / np.where(there, diagonal, 1.0) / popular  # Λ_j^-½ / (P_jj d_j^a)
         self._rows = scaled_rows(data, self._scales)
-        (self._kernel,) = frozen(kernel)
+        (self._kernel,) = frozen(_whole(weights.kernel, data.entries.n_users))
         self._columns = self._rows.T.tocsr().astype(np.float32)
         self._lists = frozen(
             self._rows.indptr.astype(np.int64), self._rows.indices.astype(np.int32), self._rows.data.astype(np.float32)
