@@ -29,7 +29,7 @@ def test_every_parameter_is_declared_once_with_help_and_its_default_is_allowed(n
         declared.check(key, arguments[key].default)
         assert declared.help.endswith("."), key
         assert declared.allowed, key
-        assert f"    {key} : {declared.allowed}; default" in kind.__doc__, key
+        assert f"\n{key} : {declared.allowed}; default" in kind.__doc__, key
         assert declared.help.split()[-1] in kind.__doc__, key
         if declared.when is not None:
             other, value = declared.when

@@ -360,9 +360,9 @@ def _documented(text: str, declared: dict[str, Declaration]) -> str:
     for name, one in declared.items():
         lines.append(f"{name} : {one.allowed}; default {one.default!r}")
         lines += textwrap.wrap(one.help, 108, initial_indent="    ", subsequent_indent="    ")
-    section = textwrap.indent("\n".join(lines), "    ")
-    for title in ("    Attributes\n", "    Examples\n"):
+    section, text = "\n".join(lines), inspect.cleandoc(text)  # Python 3.13 takes the indentation away by itself
+    for title in ("\nAttributes\n", "\nExamples\n"):
         before, there, after = text.partition(title)
         if there:
-            return f"{before}{section}\n\n{title}{after}"
-    return f"{text.rstrip()}\n\n{section}\n    "
+            return f"{before}\n{section}\n{title}{after}"
+    return f"{text}\n\n{section}\n"

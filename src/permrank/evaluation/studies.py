@@ -39,10 +39,11 @@ def open_study(optuna: Any, path: str | Path | None, work: Named, *, higher_is_b
 
 def _storage(optuna: Any, path: Path) -> Any:
     from sqlalchemy.exc import SQLAlchemyError
+    from sqlalchemy.pool import NullPool
 
     require_file_or_nothing(path)
-    try:
-        return optuna.storages.RDBStorage(f"sqlite:///{path.absolute()}")
+    try:  # no connection outlives the question that it was opened for
+        return optuna.storages.RDBStorage(f"sqlite:///{path.absolute()}", engine_kwargs={"poolclass": NullPool})
     except (SQLAlchemyError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise FormatError(f"{path} is not a study of this version of Optuna ({reason}); give another file") from error

@@ -114,7 +114,7 @@ def _gunzipped(data: bytes, where: str) -> bytes:
     """The content of a gzip file, piece by piece: nothing beyond what `require_unpackable` lets pass is in memory."""
     pieces, size = [], 0
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
-        while piece := packed.read(_PIECE):
+        while piece := packed.read(1 << 20):
             pieces.append(piece)
             size += len(piece)
             require_unpackable(size, len(data), where)

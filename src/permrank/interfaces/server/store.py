@@ -192,9 +192,16 @@ def _commit(db: sqlite3.Connection, batch: list[_Waiting]) -> None:
             future.set_exception(problem)
 
 
+class _Connection(sqlite3.Connection):
+    """A connection that is closed with the thread that reads by it; Python 3.13 warns of others."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
 def connected(path: Path, patience: float = _PATIENCE) -> sqlite3.Connection:
     """A connection that waits so many seconds for a lock."""
-    db = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
+    db = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False, factory=_Connection)
     db.row_factory = sqlite3.Row
     for setting in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "foreign_keys = ON"):
         db.execute(f"PRAGMA {setting}")
