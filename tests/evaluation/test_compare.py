@@ -368,8 +368,8 @@ def test_a_ballot_counts_by_its_weight_in_every_mean_interval_and_p_value():
             np.testing.assert_allclose(each, [mean, *ends], rtol=1e-12)
         if n:
             assert row["p"] == pytest.approx(pairs[0, n].p, abs=1e-3)
-            assert row["p"] != pytest.approx(unweighted[0, n].p, abs=1e-2)
             ends = -pairs[0, n].high, -pairs[0, n].low
+            assert abs(ends[0] + unweighted[0, n].high) > 1e-4
             np.testing.assert_allclose((apart["low"], apart["high"]), ends, rtol=1e-9)
             gain = own - values[order[0]]
             assert apart["better"] == pytest.approx(weights[gain > 1e-12].sum() / weights.sum())

@@ -207,6 +207,12 @@ def test_the_curve_alone_decides():
     np.testing.assert_array_equal(watch.best_or_last(40, fitted.estimate).scores, [25.0])
 
 
+def unlisted(rankings, user):
+    """Three items that a user has not listed."""
+    own = {item for ranking in rankings.lists(user) for item in ranking}
+    return [item for item in rankings.item_ids if item not in own][:3]
+
+
 def test_what_cannot_be_measured_is_refused_with_the_remedy(parts, tmp_path):
     train, held, _ = parts
     for wrong, error, words in (
@@ -230,7 +236,7 @@ def test_what_cannot_be_measured_is_refused_with_the_remedy(parts, tmp_path):
     others = pr.Rankings.from_lists({"ann": ["a", "b"]})
     with pytest.raises(InputError, match="none of the 2 validation entries is of users and items of the training data"):
         OVERFITTING.clone().fit(train, validation=pr.Validation(others))
-    one_each = pr.Rankings.from_lists({train.user_ids[0]: [train.item_ids[0]]})
+    one_each = pr.Rankings.from_lists({train.user_ids[0]: unlisted(train, train.user_ids[0])[:1]})
     with pytest.raises(InputError, match="nobody in the validation data has pairs_right"):
         quietly(OVERFITTING, train, validation=pr.Validation(one_each))
     for model in (pr.Borda(), pr.MeanRating(), pr.Random()):
@@ -278,9 +284,10 @@ def test_a_validation_can_be_a_key(parts):
 
 def test_what_is_not_in_the_training_data_is_left_out_and_said(parts):
     train, _, _ = parts
-    users, items = list(train.user_ids)[:2], list(train.item_ids)[:3]
-    known = {users[0]: items, users[1]: items[::-1]}
-    more = {users[0]: ["unheard of", *items], users[1]: items[::-1], "nobody": items}
+    users = list(train.user_ids)[:2]
+    first, second = (unlisted(train, user) for user in users)
+    known = {users[0]: first, users[1]: second[::-1]}
+    more = {users[0]: ["unheard of", *first], users[1]: second[::-1], "nobody": first}
     curves = []
     for lists in (known, more):
         with warnings.catch_warnings(record=True) as caught:
