@@ -7,10 +7,13 @@ const cards = document.getElementById("cards");
 const four = document.getElementById("four");
 let asked = null;
 let best = null;
-four.hidden = items.size < 4;
+let turn = 0;
 
 async function next() {
-  asked = await get(`${base}/question?kind=${four.getAttribute("aria-pressed") === "true" ? "best_worst" : "pair"}`);
+  const mine = ++turn;
+  const question = await get(`${base}/question?kind=${four.getAttribute("aria-pressed") === "true" ? "best_worst" : "pair"}`);
+  if (mine !== turn) return; // another kind of question was chosen meanwhile
+  asked = question;
   best = null;
   draw();
 }
@@ -69,6 +72,7 @@ four.addEventListener("click", () => {
   four.setAttribute("aria-pressed", String(four.getAttribute("aria-pressed") !== "true"));
   next();
 });
+four.hidden = items.size < 4;
 document.getElementById("adjust").addEventListener("click", () => {
   const order = asked.order.map((one) => one.item);
   kept.set("draft", { tiers: order.map((id) => [id]), order: [...items.keys()] });
